@@ -34,7 +34,7 @@ def attention() -> Graph:
     tokens = b.put(Reshape(shape=(12, 20)), image)
     normal = b.put(Normalize(axes=(1,), epsilon=1e-5), tokens)
     scale = rng.uniform(0.5, 1.5, 12).astype(np.float32)
-    normal = b.put(Affine(mul=scale, add=scale - 1), normal)
+    normal = b.put(Affine(weight=scale, bias=scale - 1), normal)
     scores = b.put(MatMul(groups=2, scale=0.4), normal, normal)
     shares = b.put(Softmax(axis=2), scores)
     mean = b.put(Reduce(kind="mean", axes=(1,)), b.put(Unary(function="gelu"), shares))

@@ -188,17 +188,12 @@ def _rounded(op: Operator, made: QuantNode, given: float, scale: float) -> Opera
         given, scale: the real value of 1 of the operand, and of the result.
     """
     match made.op:
-        case QConv2d() | QConvTranspose2d() | QDense() as integer:
+        case QConv2d() | QConvTranspose2d() | QDense() | QAffine() as integer:
             step = _steps(integer.factor, integer.shift, scale)
             weight = integer.weight * (step / given).reshape(-1, *(1,) * (integer.weight.ndim - 1))
             bias = _bias(integer.bias, integer.shift, step, scale)
-            if isinstance(op, Conv2d | ConvTranspose2d | Dense):
+            if isinstance(op, Conv2d | ConvTranspose2d | Dense | Affine):
                 return replace(op, weight=weight.astype(np.float32), bias=bias)
-        case QAffine() as integer:
-            step = _steps(integer.factor, integer.shift, scale)
-            bias = _bias(integer.add, integer.shift, step, scale)
-            if isinstance(op, Affine):
-                return replace(op, mul=(integer.mul * step / given).astype(np.float32), add=bias)
     return op
 
 

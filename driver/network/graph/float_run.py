@@ -79,7 +79,7 @@ def apply(op: ir.Operator, *operands: FloatArray) -> FloatArray:
         case ir.Add(subtracts=subtracts):
             total = x - operands[1] if subtracts else x + operands[1]
             return _clip(total, op.lo, op.hi)
-        case ir.Affine(mul=mul, add=add):
+        case ir.Affine(weight=mul, bias=add):
             lanes = (-1, *(1,) * (x.ndim - 2))
             return _clip(x * mul.reshape(lanes) + add.reshape(lanes), op.lo, op.hi)
         case ir.Clip():

@@ -119,10 +119,10 @@ class Add:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Affine:
-    """clip(x * mul [C] + add [C], lo, hi) per channel (axis 1)."""
+    """clip(x * weight [C] + bias [C], lo, hi) per channel (axis 1)."""
 
-    mul: FloatArray
-    add: FloatArray
+    weight: FloatArray
+    bias: FloatArray
     lo: float = -math.inf
     hi: float = math.inf
 

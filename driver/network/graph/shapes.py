@@ -136,7 +136,7 @@ def _shape(op: ir.Operator, shapes: Sequence[Shape]) -> Shape:
             if not 0 <= start < stop <= x[1]:
                 raise ValueError(f"takes channels {start} to {stop} of {list(x)}")
             return (x[0], stop - start, *x[2:])
-        case ir.Affine(mul=mul):
+        case ir.Affine(weight=mul):
             _require_channels(x, mul.shape[0])
         case ir.MaxPool2d(window=window) | ir.AvgPool2d(window=window):
             return (*x[:2], *_slide(x, window))

@@ -139,8 +139,8 @@ def add(
 
 def affine(
     x: Int8Array,
-    mul: Int32Array,
-    add: Int32Array,
+    weight: Int32Array,
+    bias: Int32Array,
     shift: Int32Array,
     *,
     lo: int,
@@ -148,8 +148,8 @@ def affine(
     factor: Int32Array | None = None,
 ) -> Int8Array:
     """int8 of the shape of `x` [N, C, ...]; the parameters are per channel [C]."""
-    total = x.astype(np.int64) * mul.reshape(-1, *(1,) * (x.ndim - 2))
-    return _by_channel(total, add, factor, shift, lo, hi)
+    total = x.astype(np.int64) * weight.reshape(-1, *(1,) * (x.ndim - 2))
+    return _by_channel(total, bias, factor, shift, lo, hi)
 
 
 def rescale(x: Int8Array, *, mul: int, shift: int) -> Int8Array:

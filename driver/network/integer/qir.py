@@ -119,10 +119,10 @@ class QAdd:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class QAffine:
-    """clip((x * mul [C] + add [C]) >> shift [C], lo, hi); |mul| is at most 127"""
+    """clip((x * weight [C] + bias [C]) >> shift [C], lo, hi); |weight| is at most 127"""
 
-    mul: Int32Array
-    add: Int32Array
+    weight: Int32Array
+    bias: Int32Array
     shift: Int32Array
     lo: int = INT8_MIN
     hi: int = INT8_MAX

@@ -83,7 +83,7 @@ class _Calls:
                 self._zip("sub" if subtracts else "add", wanted, _bounds(op))
             case ir.Product(divides=divides):
                 self._zip("div" if divides else "mul", wanted, {})
-            case ir.Affine(mul=mul, add=add):
+            case ir.Affine(weight=mul, bias=add):
                 scaled = self._by_channel("mul", 0, mul, {})
                 self._by_channel("add", scaled, add, _bounds(op))
             case ir.Slopes(slope=slope):

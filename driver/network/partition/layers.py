@@ -106,8 +106,8 @@ def epilogue(
 
 def affine_constants(name: str, op: QAffine, target: Target) -> Constants:
     """A scale for every channel as a convolution of one pixel, whose weights are diagonal tiles."""
-    weight = diagonal_lanes(op.mul, target)
-    after = epilogue(name, op.add, op.factor, op.shift, target)
+    weight = diagonal_lanes(op.weight, target)
+    after = epilogue(name, op.bias, op.factor, op.shift, target)
     return {"weight": Constant(f"{name}.weight", weight), **after}
 
 

@@ -18,7 +18,7 @@ Weighted: TypeAlias = Layer | Affine
 def read_channels(op: Weighted) -> NDArray[np.int64]:
     """[Co, K]: the channels of the operand that each channel of the result reads."""
     match op:
-        case Affine(mul=mul):
+        case Affine(weight=mul):
             return np.arange(len(mul))[:, None]
         case Conv2d(weight=weight, groups=groups):
             co, ci = weight.shape[:2]
@@ -34,7 +34,7 @@ def read_channels(op: Weighted) -> NDArray[np.int64]:
 def group_count(op: Weighted) -> int:
     """How many groups of equal size its rows are in: those of a group read the same channels."""
     match op:
-        case Affine(mul=mul):
+        case Affine(weight=mul):
             return len(mul)
         case Conv2d(groups=groups):
             return groups
@@ -47,7 +47,7 @@ def largest_weights(op: Weighted) -> NDArray[np.float32]:
     The weights of a dense layer are given as they are: copies of large ones would be gigabytes.
     """
     match op:
-        case Affine(mul=mul):
+        case Affine(weight=mul):
             return mul[:, None]
         case Conv2d(weight=weight):
             return np.asarray(np.abs(weight).max(axis=(2, 3)))
@@ -64,8 +64,8 @@ def rescaled(op: Weighted, before: NDArray[Any], after: NDArray[Any]) -> Weighte
     """
     channels = read_channels(op)
     if isinstance(op, Affine):
-        mul = op.mul * before[channels[:, 0]] / after
-        return replace(op, mul=_float32(mul), add=_float32(op.add / after))
+        weight = op.weight * before[channels[:, 0]] / after
+        return replace(op, weight=_float32(weight), bias=_float32(op.bias / after))
     weight = np.empty(op.weight.shape, np.float32)
     for band in bands(weight, most=CACHED_ELEMENTS):
         on_ways = before[channels[band]] / after[band, None]
@@ -84,29 +84,17 @@ def _beside_kernels(op: Layer, on_ways: NDArray[Any]) -> NDArray[Any]:
             return on_ways
 
 
-def weight_of(op: Weighted) -> NDArray[np.float32]:
-    """[Co, ...]: the operator's weights, whatever they are called."""
-    return op.mul if isinstance(op, Affine) else op.weight
-
-
-def addend_of(op: Weighted) -> NDArray[np.float32]:
-    """[Co]: what is added to the sums."""
-    return op.add if isinstance(op, Affine) else op.bias
-
-
 def row_sums(op: Weighted) -> NDArray[np.float64]:
     """[Co]: the sum of all weights of each channel: what a 1 in every element of the operand adds.
 
     That is so where nothing is padded.
     """
-    weight = weight_of(op)
-    return np.asarray(weight.reshape(len(weight), -1).sum(axis=1, dtype=np.float64))
+    return np.asarray(op.weight.reshape(len(op.weight), -1).sum(axis=1, dtype=np.float64))
 
 
 def with_addend(op: Weighted, addend: NDArray[Any] | float) -> Weighted:
     """The operator whose sums are larger by addend [Co]."""
-    total = _float32(addend_of(op) + addend)
-    return replace(op, add=total) if isinstance(op, Affine) else replace(op, bias=total)
+    return replace(op, bias=_float32(op.bias + addend))
 
 
 def _float32(values: NDArray[Any]) -> NDArray[np.float32]:

@@ -61,7 +61,7 @@ def _no_integer_form(node: GraphNode, graph: Graph) -> str:
     match node.op:
         case ir.Reduce():
             return "combines values along axes that no window of the accelerator goes over"
-        case ir.Affine(add=add) if np.abs(add).max() >= _MASK:
+        case ir.Affine(bias=add) if np.abs(add).max() >= _MASK:
             return "adds a mask, next to which int8 has no step for its operand"
         case ir.Normalize():
             return "divides by a root, which integers do not have"

@@ -17,11 +17,6 @@ Biased: TypeAlias = QConv2d | QConvTranspose2d | QDense | QAffine
 _MOST_SUM: Final = ACC_LIMIT - 1
 
 
-def stored_weight(op: Biased) -> NDArray[Any]:
-    """[Co, ...]: the weights as they are, in the form of the layer's."""
-    return op.mul if isinstance(op, QAffine) else op.weight
-
-
 def has_wide_weights(op: QuantOperator) -> bool:
     """Whether it is a layer whose weights have 16 bits."""
     return isinstance(op, QConv2d | QDense) and op.weight.dtype == np.int16
@@ -29,16 +24,14 @@ def has_wide_weights(op: QuantOperator) -> bool:
 
 def weight_rows(op: Biased) -> NDArray[np.int64]:
     """[Co, ...]: the weights of each channel of the result in a row."""
-    weight = stored_weight(op)
+    weight = op.weight
     return weight.reshape(len(weight), -1).astype(np.int64)
 
 
 def with_weights(op: Biased, weight: NDArray[Any], shift: NDArray[Any]) -> Biased:
     """The layer with these whole weights of 8 bits, in the form of its own, and shifts [Co]."""
-    shift = shift.astype(np.int32)
-    if isinstance(op, QAffine):
-        return replace(op, mul=weight.astype(np.int32).reshape(op.mul.shape), shift=shift)
-    return replace(op, weight=weight.astype(np.int8).reshape(op.weight.shape), shift=shift)
+    stored: Any = weight.astype(np.int32 if isinstance(op, QAffine) else np.int8)
+    return replace(op, weight=stored.reshape(op.weight.shape), shift=shift.astype(np.int32))
 
 
 def fits_int32(op: Biased, largest: int = LARGEST_INPUT) -> bool:
@@ -46,12 +39,7 @@ def fits_int32(op: Biased, largest: int = LARGEST_INPUT) -> bool:
 
     `largest` is the largest magnitude in an operand.
     """
-    return bool((_room(op, largest) >= np.abs(bias_of(op).astype(np.int64))).all())
-
-
-def bias_of(op: Biased) -> NDArray[np.int32]:
-    """[Co], in units of the accumulator."""
-    return op.add if isinstance(op, QAffine) else op.bias
+    return bool((_room(op, largest) >= np.abs(op.bias.astype(np.int64))).all())
 
 
 def gain(op: Biased) -> NDArray[np.float64]:
@@ -72,11 +60,11 @@ def with_bias(op: Biased, bias: NDArray[Any], largest: int = LARGEST_INPUT) -> B
     """
     room = _room(op, largest)
     held = np.clip(np.rint(bias), -room, room).astype(np.int32)
-    return replace(op, add=held) if isinstance(op, QAffine) else replace(op, bias=held)
+    return replace(op, bias=held)
 
 
 def _room(op: Biased, largest: int) -> NDArray[np.int64]:
     """[Co]: the largest magnitude of a bias with which the worst sum stays within int32."""
     most = _MOST_SUM // (1 if op.factor is None else op.factor)
-    sizes = np.abs(stored_weight(op).reshape(len(op.shift), -1))
+    sizes = np.abs(op.weight.reshape(len(op.shift), -1))
     return np.asarray(most - largest * sizes.sum(axis=1, dtype=np.int64))

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from driver.network.graph.columns import padded, patches
 from driver.network.graph.ir import Affine, Conv2d, ConvTranspose2d, Dense, Window
-from driver.network.quantize.channel_weights import Weighted, weight_of
+from driver.network.quantize.channel_weights import Weighted
 from driver.network.quantize.weight_chunks import bands
 
 Reals: TypeAlias = NDArray[np.float64]
@@ -94,7 +94,7 @@ def mean_sums(op: Weighted, weight: NDArray[Any], mean: Reals) -> Reals:
 
 def is_large(op: Weighted) -> bool:
     """Whether its sums have so many operands that shifts and rounding are a small part of it."""
-    return bool(grouped_rows(op, weight_of(op)).shape[2] > _MOST_COLUMNS)
+    return bool(grouped_rows(op, op.weight).shape[2] > _MOST_COLUMNS)
 
 
 def moments(op: Weighted, x: NDArray[Any]) -> Moments:
@@ -120,7 +120,7 @@ def assumed(op: Weighted, *, is_positive: bool) -> Moments:
     They vary alike, neighbouring pixels of a channel together and channels independently; those
     that are never negative have half of a normal distribution, whose mean counts as an error.
     """
-    groups, _, columns = grouped_rows(op, weight_of(op)).shape
+    groups, _, columns = grouped_rows(op, op.weight).shape
     taps = math.prod(op.window.kernel) if isinstance(op, Conv2d | ConvTranspose2d) else 1
     mean = np.full((groups, columns), math.sqrt(_MEAN_OF_HALF) if is_positive else 0.0)
     if columns > _MOST_COLUMNS:

@@ -254,14 +254,14 @@ class _Lowering:
         """Sums times their scale, on the grid that is wanted if there is one."""
         if not isinstance(value, _Sums):
             scale = op.scale / np.float32(op.step or 1)
-            affine = Affine(mul=scale, add=op.bias * op.scale)
+            affine = Affine(weight=scale, bias=op.bias * op.scale)
             return self._in_float(node, affine, [self._as_float(value)])
         if isinstance(value.node.op, MatMul):
             return self._product(node, value, op.scale[:1])
         assert isinstance(value.node.op, Layer)
         behind = self._affine_behind(node, is_dynamic=isinstance(value.operands, _Dynamic))
         if isinstance(value.operands, _Dynamic):
-            to = Requantization(scale=op.scale if behind is None else op.scale * behind.mul)
+            to = Requantization(scale=op.scale if behind is None else op.scale * behind.weight)
             layer = qlinear_layer(value.node.op, op.bias, 0, to)
             made = DynamicLayer(layer=layer)
             return self._emit(value.node.name, made, (value.operands.source,), node.output)
@@ -269,7 +269,7 @@ class _Lowering:
         wanted = self._wanted(node.output)
         to = Requantization(scale=op.scale) if wanted is None else wanted.requantized(op.scale)
         if wanted is not None and behind is not None:
-            to = replace(to, addend=behind.add / np.float32(wanted.grid.scale))
+            to = replace(to, addend=behind.bias / np.float32(wanted.grid.scale))
         layer = qlinear_layer(value.node.op, op.bias, x.grid.zero, to)
         return self._emit(value.node.name, layer, (x.name,), node.output, wanted)
 
@@ -293,12 +293,14 @@ class _Lowering:
         if not isinstance(op, Affine) or op.lo > -np.inf or op.hi < np.inf:
             return None
         last = self._users[name][0].output
-        if is_dynamic and op.add.any():
+        if is_dynamic and op.bias.any():
             return None
-        if not is_dynamic and (self._wanted(last) is None or (op.mul != 1).any()):
+        if not is_dynamic and (self._wanted(last) is None or (op.weight != 1).any()):
             return None
-        found = Affine(mul=np.ones(extents[0], np.float32), add=np.zeros(extents[0], np.float32))
-        for ours, theirs in ((found.mul, op.mul), (found.add, op.add)):
+        found = Affine(
+            weight=np.ones(extents[0], np.float32), bias=np.zeros(extents[0], np.float32)
+        )
+        for ours, theirs in ((found.weight, op.weight), (found.bias, op.bias)):
             values = np.broadcast_to(theirs.reshape(-1, *(1,) * (place.ndim - 2)), place.shape[1:])
             ours[place[0]] = values
             if (ours[place[0]] != values).any():
@@ -401,7 +403,7 @@ class _Lowering:
         ends = np.iinfo(value.grid.held)
         reals = value.grid.reals(np.arange(ends.min, ends.max + 1))
         channels = [
-            op.mul if isinstance(op, Affine) else op.slope
+            op.weight if isinstance(op, Affine) else op.slope
             for op in value.after
             if isinstance(op, Affine | Slopes)
         ]

@@ -32,15 +32,13 @@ from driver.network.integer import qir, reference
 from driver.network.integer.qir import QuantGraph, QuantNode
 from driver.network.integer.signs import KEEP_SIGNS
 from driver.network.quantize.calibrate import by_name
-from driver.network.quantize.channel_weights import Weighted, addend_of, weight_of
+from driver.network.quantize.channel_weights import Weighted
 from driver.network.quantize.integer_bias import (
     Biased,
-    bias_of,
     fits_int32,
     gain,
     has_wide_weights,
     rounding,
-    stored_weight,
     weight_rows,
     with_bias,
     with_weights,
@@ -149,7 +147,7 @@ def refined_at_once(
             better = _Layer(quantized, node, layer, met, wanted)
             op = better.with_better_weights()
             if wanted.corrects:
-                sums = mean_sums(layer, weight_of(layer), met.mean) * step + addend_of(layer)
+                sums = mean_sums(layer, layer.weight, met.mean) * step + layer.bias
                 op = better.with_bias_for(op, sums)
             node = replace(node, op=op)
         nodes.append(node)
@@ -201,13 +199,13 @@ class _Layer:
             return self._op
         if is_large(self._layer):  # a shift of its own is below one of a hundred cycles there
             return self._op
-        real = grouped_rows(self._layer, weight_of(self._layer)) * self._in_steps
+        real = grouped_rows(self._layer, self._layer.weight) * self._in_steps
         shares = self._wanted.shares and self._op.factor is None
         op = (self._shared(self._op, real) if shares else None) or self._fitted(self._op, real)
         if op is self._op or not self._middle:
             return op
         more = [(weight_rows(each) * gain(each)[:, None]).sum(axis=1) for each in (op, self._op)]
-        bias = bias_of(op) + (more[0] - more[1]) * self._middle / gain(op)
+        bias = op.bias + (more[0] - more[1]) * self._middle / gain(op)
         return with_bias(op, bias, self._largest)
 
     def with_bias_for(self, op: Biased, sums: Reals) -> Biased:
@@ -215,7 +213,7 @@ class _Layer:
 
         What rounds to nearest is no part of the mean.
         """
-        products = mean_sums(self._layer, stored_weight(op), self._met.mean)
+        products = mean_sums(self._layer, op.weight, self._met.mean)
         bias = np.rint(sums / self._scale / gain(op) - products) + rounding(op)
         return with_bias(op, bias, self._largest)
 
@@ -226,7 +224,7 @@ class _Layer:
             return None
         whole = np.rint(real / self._lanes(np.exp2(-shift.astype(np.float64)), real))
         other = with_weights(op, whole, shift)
-        bias = (bias_of(op) - rounding(op)) * (gain(op) / gain(other)) + rounding(other)
+        bias = (op.bias - rounding(op)) * (gain(op) / gain(other)) + rounding(other)
         other = with_bias(other, bias, self._largest)
         other = self._fitted(other, real)
         if self._wanted.shares_all:
@@ -246,7 +244,7 @@ class _Layer:
 
     def _noise(self, op: Biased, real: Reals) -> Reals:
         """[G, R]: the variance of what rounding the weights adds to the results, in their steps."""
-        whole = grouped_rows(self._layer, stored_weight(op)) * self._lanes(gain(op), real)
+        whole = grouped_rows(self._layer, op.weight) * self._lanes(gain(op), real)
         return self._errors.variance_of(whole - real)
 
     @staticmethod
@@ -292,8 +290,8 @@ def _mean_sums(graph: Graph, inputs: Mapping[str, FloatArray]) -> dict[str, Real
         for node in nodes:
             assert isinstance(node.op, Weighted)
             operands = mean_operands(node.op, totals[name] / samples)
-            found[node.output] = mean_sums(node.op, weight_of(node.op), operands)
-            found[node.output] += addend_of(node.op)
+            found[node.output] = mean_sums(node.op, node.op.weight, operands)
+            found[node.output] += node.op.bias
     return found
 
 

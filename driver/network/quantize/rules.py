@@ -72,7 +72,7 @@ def rule_for(op: ir.Operator, at: RuleContext) -> IntegerForm:
     match op:
         case ir.Conv2d() | ir.ConvTranspose2d() | ir.Dense():
             return _layer(op, at)
-        case ir.Affine(mul=mul, add=add):
+        case ir.Affine(weight=mul, bias=add):
             return _lanes(op, mul, add, at)
         case ir.Clip():
             ones = np.ones(at.in_shape[1], np.float32)
@@ -157,7 +157,7 @@ def _lanes(
     lo, hi = bounds(op.lo, op.hi, scale)
     mul32 = layer.weight[:, 0].astype(np.int32)
     affine = qir.QAffine(
-        mul=mul32, add=layer.bias, shift=layer.shift, factor=layer.factor, lo=lo, hi=hi
+        weight=mul32, bias=layer.bias, shift=layer.shift, factor=layer.factor, lo=lo, hi=hi
     )
     return IntegerForm(affine, scale)
 

@@ -34,7 +34,7 @@ from driver.network.graph.shapes import graph_of
 from driver.network.integer.qir import INT8_MAX, INT8_MIN, QGather, QuantGraph, Quantize
 from driver.network.integer.real_views import places_of
 from driver.network.quantize.channel_weights import Weighted, row_sums, with_addend
-from driver.network.quantize.integer_bias import Biased, bias_of, gain, weight_rows, with_bias
+from driver.network.quantize.integer_bias import Biased, gain, weight_rows, with_bias
 
 LEVELS: Final = INT8_MAX - INT8_MIN
 """The steps between the ends of 8 bits."""
@@ -202,7 +202,7 @@ def with_rounded_middles(
             assert scale
             exact = row_sums(layer) * (before / scale) / gain(op)
             rounded = weight_rows(op).sum(axis=1) * (before / scale_in)
-            op = with_bias(op, bias_of(op) + rounded - exact, source.largest)
+            op = with_bias(op, op.bias + rounded - exact, source.largest)
         nodes.append(replace(node, op=op))
     tensors = {
         name: replace(tensor, middle=known.get(name, 0.0))

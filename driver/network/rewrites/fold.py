@@ -133,23 +133,18 @@ def merge(first: ir.Operator, second: ir.Operator) -> tuple[ir.Operator, ...] | 
     The intermediate result must have no other reader.
     """
     match first, second:
-        case ir.Conv2d() | ir.ConvTranspose2d() | ir.Dense(), ir.Affine() if _unbounded(first):
+        case _, ir.Affine() if isinstance(first, ir.Layer | ir.Affine) and _unbounded(first):
             return (_scaled(first, second),)
         case ir.MatMul(), ir.Affine() if only_scales(second):
-            return (replace(first, scale=first.scale * float(second.mul[0])),)
-        case ir.Affine(), ir.Affine() if _unbounded(first):
-            bias = first.add * second.mul + second.add
-            return (replace(second, mul=first.mul * second.mul, add=bias),)
+            return (replace(first, scale=first.scale * float(second.weight[0])),)
         case ir.Affine(), ir.Dense() if _unbounded(first):
-            weight = second.weight * first.mul[None, :]
-            return (replace(second, weight=weight, bias=second.bias + second.weight @ first.add),)
+            weight = second.weight * first.weight[None, :]
+            return (replace(second, weight=weight, bias=second.bias + second.weight @ first.bias),)
         case ir.Affine(), ir.Conv2d() if _unbounded(first) and _passes_padding(first, second):
             return (_after_scaling(first, second),)
-        case ir.Affine(mul=mul), ir.Reshape(shape=shape) if shape[0] == len(mul):
+        case ir.Affine(weight=mul), ir.Reshape(shape=shape) if shape[0] == len(mul):
             return (second, first)  # towards its layer
-        case ir.Affine() | ir.Clip() | ir.Add() | ir.AvgPool2d(), ir.Clip():
-            return (_bounded(first, second),)
-        case ir.Conv2d() | ir.ConvTranspose2d() | ir.Dense(), ir.Clip():
+        case _, ir.Clip() if isinstance(first, ir.Clipped | ir.Clip):
             return (_bounded(first, second),)
         case ir.MaxPool2d() | ir.Reshape() | ir.Slice(), ir.Clip():
             return (second, first)  # monotone, so the clip may come first
@@ -229,7 +224,7 @@ def _does_nothing(node: GraphNode, graph: Graph) -> bool:
             return same and np.array_equal(index.reshape(-1), np.arange(index.size))
         case ir.Clip(lo=lo, hi=hi):
             return lo == -np.inf and hi == np.inf
-        case ir.Affine(mul=mul, add=add):
+        case ir.Affine(weight=mul, bias=add):
             return _unbounded(node.op) and bool((mul == 1).all() and (add == 0).all())
     return False
 
@@ -255,23 +250,23 @@ def _unbounded(op: ir.Clipped) -> bool:
 
 def _passes_padding(first: ir.Affine, second: ir.Conv2d) -> bool:
     """Padding is zero after the scaling too: nothing is padded, or nothing is added."""
-    return not any(second.window.pad) or bool((first.add == 0).all())
+    return not any(second.window.pad) or bool((first.bias == 0).all())
 
 
 def _after_scaling(first: ir.Affine, layer: ir.Conv2d) -> ir.Conv2d:
     """conv(x * mul + add) = conv'(x): every group scales the channels that it reads."""
     channels = read_channels(layer)
-    added = (layer.weight.sum(axis=(2, 3)) * first.add[channels]).sum(axis=1)
-    weight = layer.weight * first.mul[channels][:, :, None, None]
+    added = (layer.weight.sum(axis=(2, 3)) * first.bias[channels]).sum(axis=1)
+    weight = layer.weight * first.weight[channels][:, :, None, None]
     return replace(layer, weight=weight, bias=layer.bias + added)
 
 
-def _scaled(layer: ir.Layer, after: ir.Affine) -> ir.Layer:
-    mul = after.mul.reshape(-1, *(1,) * (layer.weight.ndim - 1))
+def _scaled(layer: ir.Layer | ir.Affine, after: ir.Affine) -> ir.Operator:
+    mul = after.weight.reshape(-1, *(1,) * (layer.weight.ndim - 1))
     return replace(
         layer,
         weight=layer.weight if (mul == 1).all() else layer.weight * mul,
-        bias=layer.bias * after.mul + after.add,
+        bias=layer.bias * after.weight + after.bias,
         lo=after.lo,
         hi=after.hi,
     )

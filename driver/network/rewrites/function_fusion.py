@@ -68,7 +68,7 @@ def _is_elementwise(node: GraphNode, graph: Graph) -> bool:
     if any(graph.shapes[name] != graph.shapes[node.output] for name in node.inputs):
         return False
     match node.op:
-        case Affine(mul=mul, add=add):
+        case Affine(weight=mul, bias=add):
             return bool((mul == mul[0]).all() and (add == add[0]).all())
         case Unary() | Clip() | Product() | Add():
             return True
@@ -93,7 +93,7 @@ def _name_of(cone: list[GraphNode], source: str) -> str | None:
 def _value(node: GraphNode, values: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
     x, *others = (values[name] for name in node.inputs)
     match node.op:
-        case Affine(mul=mul, add=add, lo=lo, hi=hi):
+        case Affine(weight=mul, bias=add, lo=lo, hi=hi):
             return np.clip(x * float(mul[0]) + float(add[0]), lo, hi)
         case Clip(lo=lo, hi=hi):
             return np.clip(x, lo, hi)

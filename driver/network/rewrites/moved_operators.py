@@ -42,7 +42,7 @@ def along_there(
 
 def constants_of(op: ir.Affine | ir.Slopes) -> tuple[FloatArray, ...]:
     """What an operator has for each channel."""
-    return (op.slope,) if isinstance(op, ir.Slopes) else (op.mul, op.add)
+    return (op.slope,) if isinstance(op, ir.Slopes) else (op.weight, op.bias)
 
 
 def with_constants(
@@ -52,7 +52,7 @@ def with_constants(
     whole = [np.ascontiguousarray(each) for each in constants]
     if isinstance(op, ir.Slopes):
         return replace(op, slope=whole[0])
-    return replace(op, mul=whole[0], add=whole[1])
+    return replace(op, weight=whole[0], bias=whole[1])
 
 
 def varied_axes(values: FloatArray) -> list[int]:

@@ -46,7 +46,7 @@ class _Finder:
         spread = self.makers.get(square or "")
         if spread is None or not isinstance(spread.op, ir.Affine):
             return None
-        mul, add = spread.op.mul, spread.op.add
+        mul, add = spread.op.weight, spread.op.bias
         mean = self._mean(spread.inputs[0])
         if (mul != 1).any() or (add != add[0]).any() or mean is None:
             return None

@@ -38,7 +38,7 @@ def with_scales_in_products(graph: Graph) -> Graph:
             if before is not None and isinstance(before.op, Affine):
                 source_of[before.output] = before.inputs[0]
                 scale = scales.get(node.output, 1.0)
-                scales[node.output] = scale * float(before.op.mul[0])
+                scales[node.output] = scale * float(before.op.weight[0])
     if not scales:
         return graph
     nodes = [
@@ -49,8 +49,8 @@ def with_scales_in_products(graph: Graph) -> Graph:
 
 def only_scales(op: Affine) -> bool:
     """Whether it multiplies all by one positive number, so that only the unit changes."""
-    same = bool((op.mul == op.mul[0]).all()) and op.mul[0] > 0
-    return same and not op.add.any() and op.lo == -math.inf and op.hi == math.inf
+    same = bool((op.weight == op.weight[0]).all()) and op.weight[0] > 0
+    return same and not op.bias.any() and op.lo == -math.inf and op.hi == math.inf
 
 
 def _unscaled(node: GraphNode, source_of: dict[str, str], scales: dict[str, float]) -> GraphNode:

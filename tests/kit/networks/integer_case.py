@@ -79,7 +79,7 @@ class Case:
             return made.put(f"{name}.copy", QRescale(mul=1, shift=0), result)
         if self.before == "clip":
             ones = np.ones(shape[1], np.int32)
-            clip = QAffine(mul=ones, add=0 * ones, shift=0 * ones, lo=0)
+            clip = QAffine(weight=ones, bias=0 * ones, shift=0 * ones, lo=0)
             return made.put(f"{name}.clip", clip, result)
         return result
 

@@ -173,8 +173,7 @@ def _add(draw: st.DrawFn, rng: np.random.Generator) -> Made:
 def _affine(draw: st.DrawFn, rng: np.random.Generator) -> Made:
     shape = _image(draw)
     after = _layer(draw, rng, shape[1])
-    after["add"] = after.pop("bias")
-    return QAffine(mul=rng.integers(-127, 128, shape[1], np.int32), **after), (shape,)
+    return QAffine(weight=rng.integers(-127, 128, shape[1], np.int32), **after), (shape,)
 
 
 @st.composite

@@ -185,7 +185,7 @@ def _random_step(
             return b.put(conv(rng, channels, co, w), name)
         case "affine":
             mul, add = (rng.standard_normal(channels).astype(np.float32) for _ in range(2))
-            return b.put(Affine(mul=mul, add=add), name)
+            return b.put(Affine(weight=mul, bias=add), name)
         case "clip":
             return b.put(Clip(lo=draw(st.sampled_from([0.0, -0.5])), hi=1.5), name)
         case "residual":

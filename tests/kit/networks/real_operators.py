@@ -69,7 +69,7 @@ def reals(draw: st.DrawFn, rng: np.random.Generator) -> tuple[Operator, tuple[Sh
             other = draw(st.sampled_from([_IMAGE, (2, 6, 1, 1), (2, 1, 5, 1), (2, 1, 1, 1)]))
             return op, draw(st.permutations([_IMAGE, other]).map(tuple))
         case "affine":
-            return Affine(mul=_six(rng), add=_six(rng), hi=1.0), (_IMAGE,)
+            return Affine(weight=_six(rng), bias=_six(rng), hi=1.0), (_IMAGE,)
         case "clip":
             return Clip(lo=draw(st.sampled_from([-np.inf, -0.5])), hi=0.5), (_IMAGE,)
         case "function":

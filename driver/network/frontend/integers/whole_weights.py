@@ -146,7 +146,7 @@ def _in_whole_numbers(rule: Rule, call: OnnxCall, scope: Scope) -> Lowered | Non
         return None
     scaled = with_sums(lowered, step=step_of_x, scale=scale)
     at, _ = _layer_among(scaled)
-    added = Affine(mul=np.ones_like(scale), add=reals)
+    added = Affine(weight=np.ones_like(scale), bias=reals)
     return replace(scaled, chain=(*scaled.chain[: at + 2], added, *scaled.chain[at + 2 :]))
 
 

@@ -29,7 +29,7 @@ def with_constants(held: Shape, mul: ArrayLike, add: ArrayLike) -> tuple[Operato
     ]
     last = max(varied, default=0)
     lanes = sample[: last + 1]
-    scaled = Affine(mul=_each(factors, lanes), add=_each(addends, lanes))
+    scaled = Affine(weight=_each(factors, lanes), bias=_each(addends, lanes))
     if not last:
         return (scaled,)
     joined = Reshape(shape=(math.prod(lanes), *sample[last + 1 :]))

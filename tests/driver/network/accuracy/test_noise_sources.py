@@ -116,7 +116,7 @@ def test_the_steps_add_up_to_the_noise(scheme: Activations) -> None:
     weight = rng.normal(size=(6, 6, 3, 3)).astype(np.float32)
     bias = rng.normal(size=6).astype(np.float32)
     a = b.put(Conv2d(weight=weight, bias=bias, window=window(3, 1, 1), lo=0.0), "x")
-    scaled = b.put(Affine(mul=bias + 3, add=bias), a)
+    scaled = b.put(Affine(weight=bias + 3, bias=bias), a)
     added = b.put(Add(), scaled, "x")
     soft = b.put(Unary(function="tanh"), added)
     flat = b.put(Reshape(shape=(150,)), soft)

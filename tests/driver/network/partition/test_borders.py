@@ -127,7 +127,7 @@ NOTHING = np.zeros(2, np.int32)
 CONV = QConv2d(
     weight=np.ones((2, 2, 1, 1), np.int8), bias=NOTHING, shift=NOTHING, window=Window(kernel=(1, 1))
 )
-AFFINE = QAffine(mul=NOTHING, add=NOTHING, shift=NOTHING)
+AFFINE = QAffine(weight=NOTHING, bias=NOTHING, shift=NOTHING)
 PAD = (1, 0, 2, 1)
 PADDED = np.pad(
     np.arange(12, dtype=np.int32).reshape(2, 2, 3), ((0, 0), (1, 2), (0, 1)), constant_values=-1

@@ -212,7 +212,7 @@ def assert_right(graph: Graph, network: Network) -> None:
 
 def test_everything_between_floats_runs_on_the_accelerator() -> None:
     b = Builder((1, 16, 8, 8))
-    image = b.put(Clip(lo=0.0, hi=2.0), b.put(Affine(mul=LANES, add=LANES), "x"))
+    image = b.put(Clip(lo=0.0, hi=2.0), b.put(Affine(weight=LANES, bias=LANES), "x"))
     pooled = b.put(MaxPool2d(window=window(3, stride=2, pad=1)), image)
     twice = replace(transposed(RNG, 16, 16, (2, 2), (1, 1)), pad=(0, 0, 0, 0))
     larger = b.put(twice, pooled)

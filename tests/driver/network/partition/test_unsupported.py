@@ -48,7 +48,7 @@ def steps_of(graph: Graph, target: Target = CRAMPED) -> tuple[NetworkStep, ...]:
 def layer(op: Operator, *, second: Operator | None = None) -> Graph:
     """One layer on 18 channels of 4x4, or of a product with itself."""
     b = Builder((1, 18, 4, 4))
-    first = b.put(Affine(mul=np.full(18, 2, np.float32), add=np.ones(18, np.float32)), "x")
+    first = b.put(Affine(weight=np.full(18, 2, np.float32), bias=np.ones(18, np.float32)), "x")
     if isinstance(op, MatMul | Add):
         flat = b.put(Reshape(shape=(18, 16)), first)
         return b.graph(b.put(op, flat, flat))

@@ -219,7 +219,7 @@ def test_every_layer_takes_factors_on_both_sides(kind: str) -> None:
         layer = transposed(rng, 8, 8, (2, 2), (2, 2))
     elif kind == "affine":
         ones = np.ones(8, np.float32)
-        layer = Affine(mul=ones * np.geomspace(0.1, 1, 8).astype(np.float32), add=ones, lo=0.0)
+        layer = Affine(weight=ones * np.geomspace(0.1, 1, 8).astype(np.float32), bias=ones, lo=0.0)
     name = b.put(layer, name)
     graph = b.graph(b.put(conv(rng, 8, 2, window()), name))
     data = samples_for(graph, 1)

@@ -17,7 +17,7 @@ from driver.network.integer import arithmetic as integer
 from driver.network.integer.qir import QAffine, QDense
 from driver.network.quantize.fitting import quantize_for
 from driver.network.quantize.fixed_point_requantization import multiplied_parameters
-from driver.network.quantize.integer_bias import Biased, bias_of, gain, weight_rows
+from driver.network.quantize.integer_bias import Biased, gain, weight_rows
 from driver.network.quantize.options import Quantization
 from driver.network.quantize.power_of_two_requantization import (
     ENOUGH_SHIFT,
@@ -169,7 +169,7 @@ def test_a_network_has_factors_in_all_its_layers(how: Quantization) -> None:
             if isinstance(node.op, Biased):
                 assert node.op.factor is not None
                 worst = 128 * np.abs(weight_rows(node.op)).sum(axis=1) + np.abs(
-                    bias_of(node.op).astype(np.int64)
+                    node.op.bias.astype(np.int64)
                 )
                 assert (worst * node.op.factor < 1 << 31).all()
 
@@ -179,7 +179,7 @@ def test_a_network_has_factors_in_all_its_layers(how: Quantization) -> None:
 def test_the_gain_of_a_layer() -> None:
     three = np.array([3], np.int32)
     dense = QDense(weight=np.ones((1, 1), np.int8), bias=three, shift=three, factor=three)
-    affine = QAffine(mul=three, add=three, shift=three)
+    affine = QAffine(weight=three, bias=three, shift=three)
     assert (gain(dense).tolist(), gain(affine).tolist()) == ([3 / 8], [1 / 8])
 
 

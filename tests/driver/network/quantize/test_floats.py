@@ -51,7 +51,7 @@ def quantized(graph: Graph, *keep_float: str) -> QuantGraph:
 def block() -> Graph:
     """Rows that are scaled, normalized, turned, through a function, and on the accelerator."""
     b = Builder((1, 8, 6))
-    first = b.put(Affine(mul=np.ones(8, np.float32), add=np.zeros(8, np.float32)), "x")
+    first = b.put(Affine(weight=np.ones(8, np.float32), bias=np.zeros(8, np.float32)), "x")
     rows = b.put(NORMALIZE, first)
     turned = b.put(Gather(index=np.arange(48, dtype=np.int32).reshape(8, 6).T.copy()), rows)
     flat = b.put(Unary(function="gelu"), turned)
@@ -142,7 +142,9 @@ def test_an_addition_of_a_float_stays_on_the_accelerator_where_nobody_wants_a_fl
 def test_an_offset_that_floats_alone_read_is_in_float() -> None:
     b = Builder((1, 4, 6))
     scores = b.put(MatMul(), "x", "x")
-    biased = b.put(Affine(mul=np.ones(6, np.float32), add=np.arange(6, dtype=np.float32)), scores)
+    biased = b.put(
+        Affine(weight=np.ones(6, np.float32), bias=np.arange(6, dtype=np.float32)), scores
+    )
     graph = b.graph(b.put(Softmax(axis=2), biased))
     assert float_nodes(graph)["n1"] == BESIDE
     assert "n1" not in float_nodes(b.graph(b.put(Softmax(axis=2), biased), biased))

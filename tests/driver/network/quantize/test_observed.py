@@ -32,7 +32,7 @@ def classifier() -> Graph:
     deep = conv(rng, 1, 8, window(stride=2, pad=1))
     name = b.put(replace(deep, groups=8), name)
     ones = np.ones(8, np.float32)
-    name = b.put(Affine(mul=ones * 0.7, add=ones * 0.3), name)
+    name = b.put(Affine(weight=ones * 0.7, bias=ones * 0.3), name)
     name = b.put(dense(rng, 72, 5), b.put(Reshape(shape=(72,)), name))
     return b.graph(b.put(Reshape(shape=(5,)), b.put(Softmax(axis=1), name)))
 

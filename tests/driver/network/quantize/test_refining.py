@@ -35,7 +35,7 @@ def two_layers(*, hidden: float = 0.0, last: float = 0.0) -> Graph:
     weight[:, 0, 1, 1] = 6  # one large weight a channel takes the levels of the others
     name = b.put(replace(first, weight=weight, bias=first.bias + hidden, lo=0.0), "x")
     ones = np.ones(8, np.float32)
-    name = b.put(Affine(mul=ones * 0.7, add=ones * 0.3), name)
+    name = b.put(Affine(weight=ones * 0.7, bias=ones * 0.3), name)
     name = b.put(Reshape(shape=(288,)), name)
     layer = dense(rng, 288, 5)
     return b.graph(b.put(replace(layer, bias=layer.bias + last), name))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from driver.network.graph.columns import correlate_groups, correlate_phases
 from driver.network.graph.ir import Affine, Conv2d, ConvTranspose2d, Dense
-from driver.network.quantize.channel_weights import Weighted, weight_of
+from driver.network.quantize.channel_weights import Weighted
 from driver.network.quantize.moments import grouped_rows, mean_sums, moments
 from driver.network.quantize.rounding import fitted
 
@@ -54,13 +54,13 @@ LAYERS: dict[str, Weighted] = {
     "grouped": conv(RNG, 6, 4, window(3, stride=2), groups=2),
     "depthwise": conv(RNG, 6, 12, window(pad=1), groups=6),
     "transposed": transposed(RNG, 6, 4, (2, 2), (1, 1)),
-    "affine": Affine(mul=np.arange(6, dtype=np.float32), add=np.ones(6, np.float32)),
+    "affine": Affine(weight=np.arange(6, dtype=np.float32), bias=np.ones(6, np.float32)),
 }
 
 
 def products(op: Weighted, x: NDArray[np.float64]) -> NDArray[np.float64]:
     """The sums [N, Co, ...] without what is added to them."""
-    weight = weight_of(op).astype(np.float64)
+    weight = op.weight.astype(np.float64)
     match op:
         case Affine():
             return x * weight[:, None, None]
@@ -78,9 +78,9 @@ def test_mean_and_variance_of_sums_are_those_of_running_the_layer(kind: str) -> 
     x = RNG.standard_normal((7, 12) if kind == "dense" else (7, 6, 8, 8)) + 0.5
     met, sums = moments(op, x), products(op, x)
     others = tuple(axis for axis in range(sums.ndim) if axis != 1)
-    found = mean_sums(op, weight_of(op), met.mean)
+    found = mean_sums(op, op.weight, met.mean)
     np.testing.assert_allclose(found, sums.mean(axis=others), rtol=1e-5)
-    variance = met.variance_of(grouped_rows(op, weight_of(op)).astype(np.float64))
+    variance = met.variance_of(grouped_rows(op, op.weight).astype(np.float64))
     if kind == "transposed":  # a channel's variance is over all of its phases
         phases = [sums[:, :, p::2, q::2] for p in (0, 1) for q in (0, 1)]
         wanted = np.stack([each.var(axis=others) for each in phases], axis=1)

@@ -55,7 +55,7 @@ def one_of_each() -> Graph:
     b, rng = Builder((1, 8, 6, 6)), np.random.default_rng(3)
     t = b.put(conv(rng, 8, 8, window(pad=1)), "x")
     t = b.put(conv(rng, 8, 8, window(pad=1), groups=8), t)
-    t = b.put(Affine(mul=np.ones(8, np.float32), add=np.ones(8, np.float32)), t)
+    t = b.put(Affine(weight=np.ones(8, np.float32), bias=np.ones(8, np.float32)), t)
     t = b.put(MaxPool2d(window=window(2, stride=2)), t)
     t = b.put(transposed(rng, 8, 8, (2, 2), (1, 1)), t)
     t = b.put(Reshape(shape=(384,)), t)

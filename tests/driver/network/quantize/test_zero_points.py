@@ -130,7 +130,7 @@ def test_a_middle_is_half_the_range_and_goes_through_reshapes() -> None:
     [
         transposed(np.random.default_rng(1), 16, 4, (2, 2), (1, 1)),
         MaxPool2d(window=window(2)),
-        Affine(mul=np.ones(16, np.float32), add=np.ones(16, np.float32)),
+        Affine(weight=np.ones(16, np.float32), bias=np.ones(16, np.float32)),
     ],
 )
 def test_a_tensor_that_anything_else_reads_stays(reader: Operator) -> None:
@@ -236,7 +236,7 @@ def chain(*, made_by: Conv2d | Affine, last: Operator, seed: int = 2) -> Graph:
     )
 
 
-SCALED = Affine(mul=np.linspace(1, 2, 16, dtype=np.float32), add=np.ones(16, np.float32))
+SCALED = Affine(weight=np.linspace(1, 2, 16, dtype=np.float32), bias=np.ones(16, np.float32))
 
 
 @pytest.mark.parametrize(

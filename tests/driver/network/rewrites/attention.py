@@ -53,7 +53,7 @@ class Tokens(Builder):
             np.tile(self.rng.uniform(low, 1.5, channels).astype(np.float32), tokens)
             for low in (0.5, -1.5)
         )
-        return self.shaped(self.put(Affine(mul=mul, add=add), flat), tokens, channels)
+        return self.shaped(self.put(Affine(weight=mul, bias=add), flat), tokens, channels)
 
     def heads(self, name: str, count: int) -> str:
         """[N, S, C] as [N, H, S, C/H]."""
@@ -76,7 +76,7 @@ class Tokens(Builder):
         )
         scores = self.product(query, self.turned(key, 0, 1, 3, 2))
         root = np.full(heads, math.sqrt(heads / width), np.float32)
-        scaled = self.put(Affine(mul=root, add=np.zeros_like(root)), scores)
+        scaled = self.put(Affine(weight=root, bias=np.zeros_like(root)), scores)
         together = self.product(self.put(Softmax(axis=3), scaled), value)
         joined = self.shaped(self.turned(together, 0, 2, 1, 3), tokens, width)
         return self.linear(joined, width)

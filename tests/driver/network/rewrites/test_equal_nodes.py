@@ -22,7 +22,7 @@ from driver.network.rewrites.fold import fold
 
 
 def scaled(mul: float) -> Affine:
-    return Affine(mul=np.full(3, mul, np.float32), add=np.zeros(3, np.float32))
+    return Affine(weight=np.full(3, mul, np.float32), bias=np.zeros(3, np.float32))
 
 
 def normalization_with_two_differences() -> Graph:
@@ -33,7 +33,7 @@ def normalization_with_two_differences() -> Graph:
     )
     square = b.put(Product(), again, again)
     mean = b.put(Reduce(kind="mean", axes=(2,)), square)
-    spread = b.put(Affine(mul=np.ones(3, np.float32), add=np.full(3, 0.1, np.float32)), mean)
+    spread = b.put(Affine(weight=np.ones(3, np.float32), bias=np.full(3, 0.1, np.float32)), mean)
     return b.graph(b.put(Product(divides=True), away, b.put(Unary(function="sqrt"), spread)))
 
 

@@ -39,7 +39,7 @@ RNG = np.random.default_rng(3)
 
 def affine(channels: int, *, add: bool = True) -> Affine:
     mul = RNG.standard_normal(channels).astype(np.float32)
-    return Affine(mul=mul, add=mul[::-1] if add else np.zeros(channels, np.float32))
+    return Affine(weight=mul, bias=mul[::-1] if add else np.zeros(channels, np.float32))
 
 
 def chain(shape: tuple[int, ...], *ops: Operator) -> Graph:
@@ -115,7 +115,7 @@ CASES = {
         ["AvgPool2d"],
     ),
     "nothing to scale": (
-        chain(IMAGE, RELU, Affine(mul=np.ones(3, np.float32), add=np.zeros(3, np.float32))),
+        chain(IMAGE, RELU, Affine(weight=np.ones(3, np.float32), bias=np.zeros(3, np.float32))),
         ["Clip"],
     ),
 }

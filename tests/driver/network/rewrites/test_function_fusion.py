@@ -24,7 +24,7 @@ from driver.network.rewrites.normalization_fusion import with_whole_normalizatio
 
 
 def scaled(mul: float, add: float = 0.0) -> Affine:
-    return Affine(mul=np.full(3, mul, np.float32), add=np.full(3, add, np.float32))
+    return Affine(weight=np.full(3, mul, np.float32), bias=np.full(3, add, np.float32))
 
 
 def applied(*ops: Operator) -> tuple[Builder, str]:
@@ -77,7 +77,7 @@ def test_the_approximation_of_gelu_has_a_name_of_its_own() -> None:
         (scaled(1.01), Unary(function="sigmoid")),
         (
             Unary(function="sigmoid"),
-            Affine(mul=np.array([1, 1, 2], "f"), add=np.zeros(3, "f")),
+            Affine(weight=np.array([1, 1, 2], "f"), bias=np.zeros(3, "f")),
         ),
         (Reduce(kind="mean", axes=(2,)), Unary(function="sigmoid")),
         (scaled(0.5),),

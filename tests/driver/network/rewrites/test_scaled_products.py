@@ -15,7 +15,7 @@ def times(first: float, second: float | None = None, add: float = 0.0) -> Affine
     """A multiplication of six channels, the last of which may have a number of its own."""
     mul = np.full(6, first, np.float32)
     mul[-1] = first if second is None else second
-    return Affine(mul=mul, add=np.full(6, add, np.float32))
+    return Affine(weight=mul, bias=np.full(6, add, np.float32))
 
 
 def scaled(op: Affine, *, also_read: bool = False) -> Graph:

@@ -151,7 +151,7 @@ def _step(draw: st.DrawFn, b: Tokens, name: str, others: list[str]) -> str:
         case "function":
             return b.put(Unary(function="tanh"), name)
         case "affine":
-            return b.put(Affine(mul=lanes[0], add=lanes[1], hi=2.0), name)
+            return b.put(Affine(weight=lanes[0], bias=lanes[1], hi=2.0), name)
         case "slopes":
             return b.put(Slopes(slope=lanes[0]), name)
         case "softmax":
