@@ -18,6 +18,7 @@ def runtime_answers(model: Path, x: NDArray[np.float32]) -> dict[str, NDArray[An
     runtime = pytest.importorskip("onnxruntime")
     options = runtime.SessionOptions()
     options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.log_severity_level = 3  # it warns of every constant that nothing reads
     session = runtime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     (given,) = session.get_inputs()
     names = [output.name for output in session.get_outputs()]
@@ -25,14 +26,3 @@ def runtime_answers(model: Path, x: NDArray[np.float32]) -> dict[str, NDArray[An
     return {
         name: np.stack(each) for name, each in zip(names, zip(*answers, strict=True), strict=True)
     }
-
-
-def qlinear_form(model: Path, folder: Path) -> Path:
-    """The model after ONNX Runtime made operators on integers of the pairs that it knows."""
-    runtime = pytest.importorskip("onnxruntime")
-    options = runtime.SessionOptions()
-    options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
-    options.optimized_model_filepath = str(folder / f"{model.stem}_qlinear.onnx")
-    options.log_severity_level = 3  # it warns that such a model is for this processor
-    runtime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-    return Path(options.optimized_model_filepath)

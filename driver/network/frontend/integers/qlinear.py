@@ -34,6 +34,7 @@ def conv(call: OnnxCall, scope: Scope) -> Lowered:
     """QLinearConv(x, scale, zero, w, scale, zero, scale, zero[, b])."""
     if call.integer("channels_last", 0):
         raise RefusedError("channels_last is not supported")
+    check_parameters(call, scope, (1, 4, 6))
     x = operand(call, scope, 0)
     weight = weights(call, scope, 3, axis=0)
     rule = in_whole_numbers(windows.conv)
@@ -42,8 +43,27 @@ def conv(call: OnnxCall, scope: Scope) -> Lowered:
 
 def matmul(call: OnnxCall, scope: Scope) -> Lowered:
     """QLinearMatMul(a, scale, zero, b, scale, zero, scale, zero)."""
+    check_parameters(call, scope, (1, 4, 6))
     factors = [operand(call, scope, 0), operand(call, scope, 3, axis=-1)]
     return between_grids(call, scope, in_whole_numbers(matrices.matmul), factors, 6)
+
+
+def check_parameters(call: OnnxCall, scope: Scope, indices: Sequence[int]) -> None:
+    """Refuses scales at these inputs, each before its zero point, with every reason at once.
+
+    Raises:
+        RefusedError: one is missing, not a constant, or no number that is positive and finite.
+    """
+    reasons = []
+    for index in indices:
+        try:
+            quantized.positive_scale(call, scope, index)
+            if call.has_input(index + 1):
+                scope.constant(call, index + 1, "zero point")
+        except RefusedError as reason:
+            reasons.append(str(reason))
+    if reasons:
+        raise RefusedError("; ".join(reasons))
 
 
 def between_grids(

@@ -56,23 +56,45 @@ def steps_of(
         dtype: of integers that are there already; None for those that the zero point's type says.
 
     Raises:
-        RefusedError: a scale is not positive and finite, the integers are not of a type with equal
-            steps, or scales and zero points do not fit the shape or each other.
+        RefusedError: scales are not positive and finite, the integers are not of a type with equal
+            steps, zero points are not of that type, or scales and zero points do not fit the shape
+            or each other. All that is wrong is said.
     """
-    scale = positive(np.asarray(scale, np.float32), repr(call.inputs[1]))
-    if dtype is None:
-        dtype = _made_type(call, zero)
-    if dtype not in BOUNDS:
-        raise RefusedError(f"its values are {dtype}; only integers of up to 32 bits are supported")
-    if zero is None:
-        zero = np.zeros(scale.shape, np.int64)
-    elif zero.dtype.name not in BOUNDS:
-        raise RefusedError(f"its zero point is {zero.dtype}, not an integer of up to 32 bits")
-    if zero.size not in (1, scale.size):
-        raise RefusedError(f"{zero.size} zero points for {scale.size} scales")
+    scale = np.asarray(scale, np.float32)
+    made = _made_type(call, zero) if dtype is None else dtype
+    reasons = [*_faults_of_scale(scale, repr(call.inputs[1])), *_faults_of_zero(zero, made)]
+    if zero is not None and zero.size not in (1, scale.size):
+        reasons.append(f"{zero.size} zero points for {scale.size} scales")
+    if made not in BOUNDS:
+        reasons = [f"its values are {made}; only integers of up to 32 bits are supported", *reasons]
+    if reasons:
+        raise RefusedError("; ".join(reasons))
+    zero = np.zeros(scale.shape, np.int64) if zero is None else zero
     return QuantizationParameters(
-        _over(scale, shape, call), _over(zero.astype(np.int64), shape, call), dtype
+        _over(scale, shape, call), _over(zero.astype(np.int64), shape, call), made
     )
+
+
+def _faults_of_zero(zero: Array | None, dtype: str) -> list[str]:
+    """What is wrong with the zero points of integers of that type."""
+    if zero is None or dtype not in BOUNDS or zero.dtype.name == dtype:
+        return []
+    if zero.dtype.name not in BOUNDS:
+        return [f"its zero point is {zero.dtype}, not an integer of up to 32 bits"]
+    lowest, highest = BOUNDS[dtype]
+    beyond = [int(each) for each in zero.reshape(-1) if not lowest <= each <= highest]
+    if beyond:
+        return [f"its zero point {beyond[0]} is outside {dtype}, {lowest} to {highest}"]
+    return [f"its zero point is {zero.dtype}, and its values are {dtype}; give both one type"]
+
+
+def _faults_of_scale(scale: FloatArray, shown: str) -> list[str]:
+    """What is wrong with scales: each kind of fault once."""
+    reasons = [] if np.isfinite(scale).all() else [f"scale {shown} is not finite"]
+    wrong = scale[scale <= 0]
+    if wrong.size:
+        reasons.append(f"scale {shown} is {float(wrong.min()):g}; it must be positive")
+    return reasons
 
 
 def positive(scale: FloatArray, shown: str) -> FloatArray:
@@ -81,10 +103,9 @@ def positive(scale: FloatArray, shown: str) -> FloatArray:
     Raises:
         RefusedError: one of them is zero, negative or not finite.
     """
-    if not np.isfinite(scale).all():
-        raise RefusedError(f"scale {shown} is not finite")
-    if not (scale > 0).all():
-        raise RefusedError(f"scale {shown} is {float(scale.min()):g}; it must be positive")
+    reasons = _faults_of_scale(scale, shown)
+    if reasons:
+        raise RefusedError("; ".join(reasons))
     return scale
 
 

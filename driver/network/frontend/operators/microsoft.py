@@ -9,7 +9,14 @@ from typing import Final
 
 from driver.network.frontend.call import Lowered, OnnxCall, RefusedError, Rule, Scope
 from driver.network.frontend.integers import qdq_pairs
-from driver.network.frontend.integers.qlinear import between_grids, bias, conv, operand, weights
+from driver.network.frontend.integers.qlinear import (
+    between_grids,
+    bias,
+    check_parameters,
+    conv,
+    operand,
+    weights,
+)
 from driver.network.frontend.integers.whole_weights import dynamically_rounded, in_whole_numbers
 from driver.network.frontend.operators import (
     binary,
@@ -26,6 +33,7 @@ _GEMM: Final = in_whole_numbers(matrices.gemm)
 
 def gemm(call: OnnxCall, scope: Scope) -> Lowered:
     """QGemm(a, scale, zero, b, scale, zero[, c, scale, zero]); without the last two it is real."""
+    check_parameters(call, scope, (1, 4, 7) if call.has_input(7) else (1, 4))
     x = operand(call, scope, 0)
     weight = weights(call, scope, 3, axis=0 if call.integer("transB", 0) else -1)
     inputs = [x, weight, *bias(call, scope, 6)]
@@ -40,6 +48,7 @@ def of_one(rule: Rule, operator: str) -> Rule:
     def taken(call: OnnxCall, scope: Scope) -> Lowered:
         if call.integer("channels_last", 0):
             raise RefusedError("channels_last is not supported")
+        check_parameters(call, scope, (1, 3))
         meant = replace(call, operator=operator)
         return between_grids(meant, scope, rule, [operand(call, scope, 0)], 3)
 
@@ -50,6 +59,7 @@ def of_two(rule: Rule) -> Rule:
     """An operator (a, scale, zero, b, scale, zero, scale, zero); one of them may be a constant."""
 
     def taken(call: OnnxCall, scope: Scope) -> Lowered:
+        check_parameters(call, scope, (1, 4, 6))
         return between_grids(call, scope, rule, [operand(call, scope, i) for i in (0, 3)], 6)
 
     return taken

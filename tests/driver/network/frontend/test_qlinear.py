@@ -45,6 +45,46 @@ def test_a_bias_must_be_of_integers_and_scales_those_made(tmp_path: Path) -> Non
     assert "r_n (QLinearConv): bias 'b' is float32, not int32" in str(caught.value)
 
 
+BAD: list[tuple[dict[str, Any], str]] = [
+    (
+        {"x.scale": np.float32(0), "v.scale": np.float32(-1), "y.scale": np.float32(np.nan)},
+        "scale 'v.scale' is -1; it must be positive; scale 'y.scale' contains NaN",
+    ),
+    ({"w.scale": np.full(20, np.inf, np.float32)}, "scale 'w.scale' contains an infinity"),
+    (
+        {"w.zero": np.full(20, 300, np.int16)},
+        "r_n (QLinearConv): its zero point 300 is outside int8, -128 to 127",
+    ),
+    (
+        {"w.zero": np.zeros(20, np.uint8)},
+        "its zero point is uint8, and its values are int8; give both one type",
+    ),
+    (
+        {"w.scale": np.zeros(20, np.float32), "h.scale": np.float32(0)},
+        "r_n (QLinearConv): scale 'w.scale' is 0; it must be positive; scale 'h.scale' is 0",
+    ),
+]
+
+
+@pytest.mark.parametrize("keeps_integers", [False, True])
+@pytest.mark.parametrize(("change", "said"), BAD, ids=[said for _, said in BAD])
+def test_bad_scales_and_zero_points_are_one_error(
+    change: dict[str, Any], said: str, keeps_integers: bool, tmp_path: Path
+) -> None:
+    made = two_qlinear_convolutions(layer_weights() | change)
+    with pytest.raises(ModelError) as caught:
+        import_model(saved(made, tmp_path), keeps_integers=keeps_integers)
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize("index", [1, 4, 6])
+def test_missing_scales_are_named(index: int, tmp_path: Path) -> None:
+    made = two_qlinear_convolutions(layer_weights())
+    made.graph.node[1].input[index] = ""
+    with pytest.raises(ModelError, match=r"r_n \(QLinearConv\): .*(missing|input)"):
+        import_model(saved(made, tmp_path), keeps_integers=True)
+
+
 def test_what_is_read_on_another_grid_than_it_was_made_on(tmp_path: Path) -> None:
     """The second convolution reads the integers of the first with the scale of its own result."""
     made = two_qlinear_convolutions(layer_weights())
