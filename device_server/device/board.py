@@ -14,7 +14,7 @@ from device_server.device.condition import Condition
 from device_server.device.hooks import Hooks
 
 
-class Board:
+class HookedBoard:
     """What the hooks of a board do, and when.
 
     Args:

@@ -1,4 +1,4 @@
-"""What executes jobs on a device, as the bench sees it."""
+"""What executes jobs on a device, as the executor sees it."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from tilefarm.rpc.version import PROTOCOL
 from tilefarm.trust.tls import Credentials
 from tilefarm.watch.log import Log
 
-from device_server.device.bench import Bench, BenchSettings
+from device_server.device.executor import Executor, ExecutorSettings
 from device_server.device.folder import DeviceFolder
 from device_server.device.gate import FenceGate
 from device_server.device.heartbeat import Heartbeats
@@ -70,7 +70,7 @@ class ServedDevice:
             self.capabilities,
             self.gate,
             self.folder.store,
-            self._bench(),
+            self._executor(),
             self.watched.watch,
             self.folder.spoiled,
             clock=self.clock,
@@ -102,13 +102,13 @@ class ServedDevice:
             log=self.log,
         )
 
-    def _bench(self) -> Bench:
-        settings = BenchSettings(
+    def _executor(self) -> Executor:
+        settings = ExecutorSettings(
             device=self.settings.name,
             machine=machine_of(self.settings.target),
             clock=self.watched.proof.clock,
         )
-        return Bench(
+        return Executor(
             self.watched.runner,
             self.watched.thread,
             self.watched.watch,

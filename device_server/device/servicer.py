@@ -1,4 +1,4 @@
-"""Translates the device's calls for the gate, the store, the bench and the journal."""
+"""Translates the device's calls for the gate, the store, the executor and the journal."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from tilefarm.watch.log import Level, Log
 
 from device_server.device.admission import require_modest
 from device_server.device.arrivals import Arrivals
-from device_server.device.bench import Bench
+from device_server.device.executor import Executor
 from device_server.device.gate import FenceGate
+from device_server.device.health_monitor import HealthMonitor
 from device_server.device.incoming import BlobWriter
 from device_server.device.journal import RunJournal
 from device_server.device.spoiled import SpoiledFence
 from device_server.device.store import BlobStore
 from device_server.device.tenant_blobs import Senders, TenantBlobs
-from device_server.device.watch import Watch
 from device_server.tenancy import Tenancy
 
 BATCH_SECONDS: Final = 1.0
@@ -53,8 +53,8 @@ class DeviceServicer:
         capabilities: device_calls.Capabilities,
         gate: FenceGate,
         store: BlobStore,
-        bench: Bench,
-        watch: Watch,
+        executor: Executor,
+        watch: HealthMonitor,
         spoiled: SpoiledFence,
         *,
         clock: Clock,
@@ -64,7 +64,7 @@ class DeviceServicer:
         self._capabilities = capabilities
         self._gate = gate
         self._store = store
-        self._bench = bench
+        self._executor = executor
         self._watch = watch
         self._spoiled = spoiled
         self._signatures = Signatures(signing_key)
@@ -139,7 +139,7 @@ class DeviceServicer:
         self._gate.admit(call.claim, by.user)
         self._signatures.require(call.artifact, call.signature)
         return device_calls.ModuleVerdict(
-            rejection=await self._bench.verdict(call.artifact, self._blobs(by))
+            rejection=await self._executor.verdict(call.artifact, self._blobs(by))
         )
 
     async def run(self, call: device_calls.Run, by: Identity) -> device_calls.RunReply:
@@ -156,7 +156,7 @@ class DeviceServicer:
         async def run() -> device_calls.RunReply:
             found, sent = self._arrivals.used(call.job.blobs)
             self._log("needed", level=Level.DEBUG, device=device, found=found, sent=sent)
-            return await self._bench.run(call.job, still_mine, tenancy, blobs)
+            return await self._executor.run(call.job, still_mine, tenancy, blobs)
 
         return await self._journal.answer(tenancy, call.request_id, call.job, run)
 
@@ -198,7 +198,7 @@ class DeviceServicer:
         for digest in missing:
             if digest == call.job.artifact:
                 blobs.put_briefly(brought[digest], digest)
-                self._bench.judge(digest, brought[digest])
+                self._executor.judge(digest, brought[digest])
             else:
                 blobs.put(brought[digest], digest)
         self._arrivals.note(missing)

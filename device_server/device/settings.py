@@ -11,9 +11,9 @@ from tilefarm.errors import SettingsError
 from tilefarm.target import Target
 from tilefarm.trust.access import is_name
 
+from device_server.device.health_monitor import MonitorLimits
 from device_server.device.hooks import NO_HOOKS, Hooks
 from device_server.device.store import StoreLimits
-from device_server.device.watch import WatchLimits
 
 _EVERYWHERE: Final = ("0.0.0.0", "[::]")
 
@@ -44,7 +44,7 @@ class DeviceSettings:
     labels: tuple[tuple[str, str], ...] = ()
     limits: StoreLimits = field(default_factory=StoreLimits)
     grace_seconds: float = 20.0
-    watch: WatchLimits = field(default_factory=WatchLimits)
+    watch: MonitorLimits = field(default_factory=MonitorLimits)
     hooks: Hooks = NO_HOOKS
 
     def __post_init__(self) -> None:

@@ -10,15 +10,15 @@ from typing import Any
 from tilefarm.clock import Clock
 from tilefarm.watch.log import Log
 
-from device_server.device.board import Board
+from device_server.device.board import HookedBoard
 from device_server.device.canary import Canary, Proof
 from device_server.device.condition import Condition
+from device_server.device.health_monitor import HealthMonitor
 from device_server.device.kernel_runner import KernelRunner
 from device_server.device.known_kernel import KnownKernel
 from device_server.device.odometer import Odometer
 from device_server.device.runner_thread import RunnerThread
 from device_server.device.settings import DeviceSettings
-from device_server.device.watch import Watch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,8 +40,8 @@ class WatchedDevice:
     proof: Proof
     condition: Condition
     thread: RunnerThread
-    watch: Watch
-    board: Board
+    watch: HealthMonitor
+    board: HookedBoard
 
     def duties(self) -> list[Coroutine[Any, Any, None]]:
         """What has to go on while it serves."""
@@ -75,7 +75,7 @@ async def watched_device(
         InfraError: the board cannot be programmed, or the known kernel not be run.
         DeviceLostError: the device hangs.
     """
-    board = Board(settings.hooks, settings.folder, log, device=settings.name)
+    board = HookedBoard(settings.hooks, settings.folder, log, device=settings.name)
     await board.prepare()
     thread = RunnerThread(
         settings.name,
@@ -86,7 +86,7 @@ async def watched_device(
     )
     with closing(thread):
         canary = Canary(known, runner, settings.folder / "known", clock=clock, device=settings.name)
-        watch = Watch(
+        watch = HealthMonitor(
             canary, thread, condition, settings.watch, log, device=settings.name, spoil=spoil
         )
         proof = await watch.prove()

@@ -9,7 +9,7 @@ from device_server.runner.frames import Reply, account_request, serve_request
 from device_server.runner.process import ChildProcess
 
 
-class Accelerator(Closing):
+class AcceleratorProcess(Closing):
     """A started accelerator and the connection to it, which its children have not.
 
     It plays for one child after the other, as it never loads what they do, and begins anew for

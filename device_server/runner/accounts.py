@@ -11,7 +11,7 @@ from tilefarm.measurement import Counters, RunJob, Status, TimelineEvent
 from tilefarm.plural import plural
 
 from device_server.runner.frames import Account
-from device_server.runner.verdicts import Problem, refusal
+from device_server.runner.verdicts import RunProblem, refusal
 
 _HINT: Final = "try: leave the runtime's own functions (tilefarm_vta_*) and its sockets alone"
 
@@ -29,7 +29,7 @@ class Counted:
     timeline: tuple[TimelineEvent, ...]
 
 
-def counted(job: RunJob, account: Account) -> Counted | Problem:
+def counted(job: RunJob, account: Account) -> Counted | RunProblem:
     """The account of a run of every sample, each once, and of nothing else.
 
     A kernel may ask the accelerator for whatever it likes, but then there are more calls than were
@@ -45,7 +45,7 @@ def counted(job: RunJob, account: Account) -> Counted | Problem:
     )
 
 
-def profiled(job: RunJob, account: Account) -> tuple[int, ...] | Problem:
+def profiled(job: RunJob, account: Account) -> tuple[int, ...] | RunProblem:
     """The cycles of each of a profile's calls, which were made last in a run that times a job."""
     calls = job.samples + job.repeats + len(job.profile)
     if problem := _not_of(calls, job, account):
@@ -54,7 +54,7 @@ def profiled(job: RunJob, account: Account) -> tuple[int, ...] | Problem:
     return tuple(counters.cycles for counters in islice(_counters(account), first, None))
 
 
-def _not_of(calls: int, job: RunJob, account: Account) -> Problem | None:
+def _not_of(calls: int, job: RunJob, account: Account) -> RunProblem | None:
     """Why it cannot be the account of so many calls, or of more where the clock decides."""
     if account.failed is not None:
         return refusal(account.failed)
@@ -62,7 +62,7 @@ def _not_of(calls: int, job: RunJob, account: Account) -> Problem | None:
     if found == calls or (found > calls and job.precision is not None):
         return None
     why = f"the accelerator was told of {plural(found, 'call')}, but {calls} were made; {_HINT}"
-    return Problem(Status.RUN_CRASH, why)
+    return RunProblem(Status.RUN_CRASH, why)
 
 
 def _counters(account: Account) -> Iterator[Counters]:

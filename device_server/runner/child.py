@@ -8,7 +8,7 @@ from typing import Final
 
 from tilefarm.closing import Closing
 
-from device_server.runner.accelerator import Accelerator
+from device_server.runner.accelerator import AcceleratorProcess
 from device_server.runner.connection import Connection
 from device_server.runner.frames import Reply, Request
 from device_server.runner.last_words import LastWords
@@ -41,7 +41,7 @@ class RunnerChild(Closing):
         connection: Connection,
         log: LastWords,
         *,
-        accelerator: Accelerator | None = None,
+        accelerator: AcceleratorProcess | None = None,
         threads: int = 1,
         asked_seconds: float = 0.0,
     ) -> None:
@@ -102,7 +102,7 @@ class RunnerChild(Closing):
         if self.accelerator is not None:
             self.accelerator.process.kill()
 
-    def release_accelerator(self) -> Accelerator | None:
+    def release_accelerator(self) -> AcceleratorProcess | None:
         """Its accelerator, which outlives it, for the next child; call `close` then."""
         released, self.accelerator = self.accelerator, None
         return released

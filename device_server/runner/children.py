@@ -11,10 +11,10 @@ from tilefarm.closing import Closing
 from tilefarm.errors import InfraError, TargetError
 from tilefarm.target import Target
 
-from device_server.runner.accelerator import Accelerator
+from device_server.runner.accelerator import AcceleratorProcess
 from device_server.runner.child import RunnerChild
 from device_server.runner.connection import ChildGone, ChildSilent
-from device_server.runner.frames import Failed, Fault, Ready, Request
+from device_server.runner.frames import FailedReply, Fault, Ready, Request
 from device_server.runner.verdicts import death
 from device_server.runner.zygote import RunnerLimits, Zygote
 
@@ -60,7 +60,7 @@ class Children(Closing):
         return self._ready
 
     def child(
-        self, first: Sequence[Request] = (), accelerator: Accelerator | None = None
+        self, first: Sequence[Request] = (), accelerator: AcceleratorProcess | None = None
     ) -> RunnerChild:
         """A new child, which finds its `first` requests as soon as it lives.
 
@@ -81,7 +81,9 @@ class Children(Closing):
         self._drop()
         self._starter.shutdown()
 
-    def _spawned(self, first: Sequence[Request], accelerator: Accelerator | None) -> RunnerChild:
+    def _spawned(
+        self, first: Sequence[Request], accelerator: AcceleratorProcess | None
+    ) -> RunnerChild:
         with ExitStack() as owned:
             if accelerator is not None:
                 owned.enter_context(accelerator)
@@ -119,7 +121,7 @@ class Children(Closing):
         """Hear the zygote's first words and tell it which accelerator it is."""
         hello = zygote.hello(self._limits.start_seconds)
         if not isinstance(hello, Ready):
-            if isinstance(hello, Failed):
+            if isinstance(hello, FailedReply):
                 raise LibraryError(hello.why)
             if isinstance(hello, Fault):
                 why = death(hello.signal, -hello.signal, hello).why
@@ -128,7 +130,7 @@ class Children(Closing):
                 raise LibraryError(f"the VTA library {self._library} cannot be loaded: {words}")
             raise InfraError(f"{self._executable} does not start: {hello}")
         ready = zygote.configure(self._target, self._limits.start_seconds)
-        if isinstance(ready, Failed):
+        if isinstance(ready, FailedReply):
             raise TargetError(
                 f"{self._target.name}: {ready.why}",
                 "`tilefarm targets --show sim` prints one that is",

@@ -61,7 +61,7 @@ class Ready:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Done:
+class DoneReply:
     """A run that went to its end, as its child tells it. Output bytes lie in the results file.
 
     Whatever is counted here comes from a library that counts in the child.
@@ -77,7 +77,7 @@ class Done:
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
+class FailedReply:
     """The child is alive and says why not."""
 
     kind: FailureKind
@@ -117,12 +117,12 @@ class Account:
     `failed` says why it did not do all that was asked of it, None if it did.
     """
 
-    failed: Failed | None
+    failed: FailedReply | None
     calls: tuple[Calls, ...]
     timeline: tuple[TimelineEvent, ...]
 
 
-Reply = Ready | Done | Failed | Fault | Started | Account
+Reply = Ready | DoneReply | FailedReply | Fault | Started | Account
 
 
 class ByteStream(Protocol):
@@ -264,7 +264,7 @@ def _ready(cursor: _Cursor) -> Ready:
     return Ready(sandbox, build_id, bool(apart))
 
 
-def _done(cursor: _Cursor) -> Done:
+def _done(cursor: _Cursor) -> DoneReply:
     (run_seconds,) = cursor.floats(1)
     (counts,) = cursor.numbers("B")
     words = cursor.numbers(f"{len(VTA_COUNTERS)}Q")
@@ -275,7 +275,7 @@ def _done(cursor: _Cursor) -> Done:
     wall_time = _wall_time(cursor)
     (parts,) = cursor.numbers("I")
     profile = tuple(_call_time(cursor, counts=bool(counts)) for _ in range(parts))
-    return Done(
+    return DoneReply(
         run_seconds=run_seconds,
         counters=counters_from_words(words) if counts else None,
         sample_cycles=sample_cycles,
@@ -320,9 +320,9 @@ def _event(cursor: _Cursor) -> TimelineEvent:
     return timeline_event(module, cursor.text(), begin_cycle, end_cycle)
 
 
-def _failed(cursor: _Cursor) -> Failed:
+def _failed(cursor: _Cursor) -> FailedReply:
     (kind,) = cursor.numbers("B")
-    return Failed(FailureKind(kind), cursor.text())
+    return FailedReply(FailureKind(kind), cursor.text())
 
 
 def _fault(cursor: _Cursor) -> Fault:

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from tilefarm.closing import Closing
 
-from device_server.runner.accelerator import Accelerator
+from device_server.runner.accelerator import AcceleratorProcess
 from device_server.tenancy import OWN, Tenancy
 
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    accelerator: Accelerator
+    accelerator: AcceleratorProcess
     tenancy: Tenancy
     ending: ExitStack
 
@@ -28,14 +28,14 @@ class IdleAccelerators(Closing):
     def __init__(self) -> None:
         self._kept: dict[bool, _Kept] = {}
 
-    def keep(self, accelerator: Accelerator, tenancy: Tenancy) -> None:
+    def keep(self, accelerator: AcceleratorProcess, tenancy: Tenancy) -> None:
         """One that has nothing more to do."""
         self._drop(tenancy is OWN)
         ending = ExitStack()
         ending.enter_context(tenancy.stopping(accelerator.process.kill))
         self._kept[tenancy is OWN] = _Kept(accelerator, tenancy, ending)
 
-    def take(self, tenancy: Tenancy, within_seconds: float) -> Accelerator | None:
+    def take(self, tenancy: Tenancy, within_seconds: float) -> AcceleratorProcess | None:
         """The tenancy's, whose owner the caller is from now on.
 
         None if there is none that lives and may compute for so much longer.

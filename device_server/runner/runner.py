@@ -23,8 +23,8 @@ from device_server.runner.children import Children, LibraryError
 from device_server.runner.connection import ChildGone, ChildSilent
 from device_server.runner.frames import (
     Account,
-    Done,
-    Failed,
+    DoneReply,
+    FailedReply,
     FailureKind,
     Fault,
     Ready,
@@ -34,9 +34,9 @@ from device_server.runner.frames import (
     run_request,
 )
 from device_server.runner.idle_accelerators import IdleAccelerators
-from device_server.runner.results import Results
+from device_server.runner.output_file import OutputFile
 from device_server.runner.told_times import implausible
-from device_server.runner.verdicts import Blob, Problem, death, refusal
+from device_server.runner.verdicts import Blob, RunProblem, death, refusal
 from device_server.runner.zygote import RunnerLimits
 from device_server.tenancy import OWN, Tenancy
 from device_server.vta.library.native import find_executable, find_library_for
@@ -54,7 +54,7 @@ class _Run:
     blob: Blob
     tenancy: Tenancy
     contents: Sequence[int]
-    results: Results
+    results: OutputFile
 
 
 class Runner(Closing):
@@ -126,7 +126,7 @@ class Runner(Closing):
         begin = self._clock.seconds()
         outcome = self._outcome(job, blob, tenancy)
         if tenancy.over:
-            outcome = Problem(Status.CANCELLED, f"its lease ended: {tenancy.over}")
+            outcome = RunProblem(Status.CANCELLED, f"its lease ended: {tenancy.over}")
         if isinstance(outcome, Measurement):
             return outcome
         return RunFailure(
@@ -145,7 +145,7 @@ class Runner(Closing):
         self._idle.close()
         self.children.close()
 
-    def _outcome(self, job: RunJob, blob: Blob, tenancy: Tenancy) -> Measurement | Problem:
+    def _outcome(self, job: RunJob, blob: Blob, tenancy: Tenancy) -> Measurement | RunProblem:
         with ExitStack() as stack:
             contents = [
                 stack.enter_context(_opened(blob(spec.content)))
@@ -154,25 +154,25 @@ class Runner(Closing):
             ]
             if problem := _missing_content(job, contents):
                 return problem
-            results = stack.enter_context(Results(job))
+            results = stack.enter_context(OutputFile(job))
             try:
                 apart = self.children.ready().apart
             except LibraryError as error:
-                return Problem(Status.LOAD_ERROR, str(error))
+                return RunProblem(Status.LOAD_ERROR, str(error))
             run = self._run_apart if apart else self._run_at_once
             return run(job, _Run(blob, tenancy, contents, results))
 
-    def _run_at_once(self, job: RunJob, run: _Run) -> Measurement | Problem:
+    def _run_at_once(self, job: RunJob, run: _Run) -> Measurement | RunProblem:
         """Run where whatever counts is in the child, or nothing does."""
         done = self._done(job, run, job.limit_seconds)
-        if not isinstance(done, Done):
+        if not isinstance(done, DoneReply):
             return done
         outputs = run.results.outputs(job, run.blob)
-        if isinstance(outputs, Problem):
+        if isinstance(outputs, RunProblem):
             return outputs
         return self._measurement(job, done, done, outputs)
 
-    def _run_apart(self, job: RunJob, run: _Run) -> Measurement | Problem:
+    def _run_apart(self, job: RunJob, run: _Run) -> Measurement | RunProblem:
         """Run where a process keeps account of what its accelerator does.
 
         The outputs are read before the account is asked for, so all that made them is in it. They
@@ -183,15 +183,15 @@ class Runner(Closing):
         is_timed = bool(job.repeats or job.precision or job.profile)
         plain = replace(job, repeats=0, precision=None, profile=()) if is_timed else job
         done = self._done(plain, run, plain.limit_seconds)
-        if not isinstance(done, Done):
+        if not isinstance(done, DoneReply):
             return done
         outputs = run.results.outputs(job, run.blob)
         account = self._account()
         found = counted(plain, account) if isinstance(account, Account) else account
-        if isinstance(found, Problem):
+        if isinstance(found, RunProblem):
             self._drop_child()
             return found
-        if isinstance(outputs, Problem):
+        if isinstance(outputs, RunProblem):
             return outputs
         measurement = self._measurement(job, done, found, outputs)
         if not is_timed:
@@ -201,22 +201,22 @@ class Runner(Closing):
 
     def _timed(
         self, measurement: Measurement, job: RunJob, run: _Run, limit_seconds: float
-    ) -> Measurement | Problem:
+    ) -> Measurement | RunProblem:
         """With the times of the calls that are only timed: of the first sample, once more."""
         first = run.results.first_sample(job)
         again = replace(job, samples=1, timeline=False)
         done = self._done(again, run, limit_seconds)
-        if not isinstance(done, Done):
+        if not isinstance(done, DoneReply):
             return done
         account = self._account()
         cycles = profiled(again, account) if isinstance(account, Account) else account
-        if isinstance(cycles, Problem):
+        if isinstance(cycles, RunProblem):
             self._drop_child()
             return cycles
         for index, content in run.results.first_sample(again).items():
             if content != first[index]:
                 why = f"buffer {index} differs between two calls with the same inputs"
-                return Problem(Status.WRONG_RESULT, why)
+                return RunProblem(Status.WRONG_RESULT, why)
         return replace(
             measurement,
             seconds=done.seconds,
@@ -227,7 +227,7 @@ class Runner(Closing):
             run_seconds=measurement.run_seconds + done.run_seconds,
         )
 
-    def _done(self, job: RunJob, run: _Run, limit_seconds: float) -> Done | Problem:
+    def _done(self, job: RunJob, run: _Run, limit_seconds: float) -> DoneReply | RunProblem:
         """Run it in the child, to its end; what the child says of it can be true."""
         request = run_request(job, run.contents, run.results.descriptor)
         if problem := self._send(job, run.blob, request, run.tenancy):
@@ -237,25 +237,25 @@ class Runner(Closing):
             reply = self.child.ran(limit_seconds)
         except ChildSilent:
             self._drop_child()
-            return Problem(Status.RUN_TIMEOUT, f"no result after {limit_seconds:g} s")
+            return RunProblem(Status.RUN_TIMEOUT, f"no result after {limit_seconds:g} s")
         except ChildGone:
             return self._post_mortem(None)
         except InfraError as error:
             return self._broken(error.what)
-        if isinstance(reply, Failed) and reply.kind is FailureKind.PROTOCOL:
+        if isinstance(reply, FailedReply) and reply.kind is FailureKind.PROTOCOL:
             return self._broken(reply.why)  # Once it is loaded, requests are in order.
-        if not isinstance(reply, Done):
+        if not isinstance(reply, DoneReply):
             return self._explain(reply)
         if why := implausible(job, reply, self.child.busy_seconds):
             return self._broken(f"it tells of {why}")
         return reply
 
-    def _broken(self, why: str) -> Problem:
+    def _broken(self, why: str) -> RunProblem:
         """The kernel spoke for its child: what comes from there is worth nothing."""
         self._drop_child()
-        return Problem(Status.RUN_CRASH, f"the kernel broke the connection: {why}")
+        return RunProblem(Status.RUN_CRASH, f"the kernel broke the connection: {why}")
 
-    def _account(self) -> Account | Problem:
+    def _account(self) -> Account | RunProblem:
         """What the accelerator did since it was asked last."""
         assert self.child is not None
         accelerator = self.child.accelerator
@@ -271,16 +271,16 @@ class Runner(Closing):
         else:
             if isinstance(reply, Account):
                 return reply
-            if isinstance(reply, Failed):
+            if isinstance(reply, FailedReply):
                 return refusal(reply)
             why = f"the process that plays the accelerator ended: {reply}"
-        return Problem(Status.RUN_CRASH, why)
+        return RunProblem(Status.RUN_CRASH, why)
 
     def _measurement(
         self,
         job: RunJob,
-        done: Done,
-        found: Done | Counted,
+        done: DoneReply,
+        found: DoneReply | Counted,
         outputs: tuple[tuple[str, bytes], ...],
     ) -> Measurement:
         """What the child tells of times, and what is found of cycles there or elsewhere."""
@@ -298,7 +298,9 @@ class Runner(Closing):
             run_seconds=done.run_seconds,
         )
 
-    def _send(self, job: RunJob, blob: Blob, request: Request, tenancy: Tenancy) -> Problem | None:
+    def _send(
+        self, job: RunJob, blob: Blob, request: Request, tenancy: Tenancy
+    ) -> RunProblem | None:
         """Send the request to a child that has the artifact; a problem when it cannot be loaded.
 
         A new child gets it together with the request to load: it need not be woken for it.
@@ -320,11 +322,11 @@ class Runner(Closing):
             reply = self.child.loaded(self._limits.start_seconds)
         except ChildSilent:
             self._drop_child()
-            return Problem(Status.LOAD_ERROR, "loading the artifact does not end")
+            return RunProblem(Status.LOAD_ERROR, "loading the artifact does not end")
         except ChildGone:
             return self._post_mortem(None)
         except LibraryError as error:
-            return Problem(Status.LOAD_ERROR, str(error))
+            return RunProblem(Status.LOAD_ERROR, str(error))
         if not isinstance(reply, Ready):
             return self._explain(reply)
         self.child.schedule(timed=job.precision is not None)
@@ -344,16 +346,16 @@ class Runner(Closing):
                 self._idle.keep(accelerator, self._loaded[1])
         self._drop_child()
 
-    def _explain(self, reply: Reply) -> Problem:
+    def _explain(self, reply: Reply) -> RunProblem:
         """What a reply that is no success means; the child that sent it is not used again."""
         if isinstance(reply, Fault):
             return self._post_mortem(reply)
-        if isinstance(reply, Failed):
+        if isinstance(reply, FailedReply):
             self._drop_child()
             return refusal(reply)
         return self._broken(f"it answers with {type(reply).__name__}")
 
-    def _post_mortem(self, fault: Fault | None) -> Problem:
+    def _post_mortem(self, fault: Fault | None) -> RunProblem:
         """Why the child died, from its last words and its exit status."""
         assert self.child is not None
         status = self.child.wait()
@@ -363,7 +365,7 @@ class Runner(Closing):
         problem = death(number, status, fault)
         if not words:
             return problem
-        return Problem(problem.status, f"{problem.why}; it wrote: {words}", problem.signal)
+        return RunProblem(problem.status, f"{problem.why}; it wrote: {words}", problem.signal)
 
     def _ready_words(self) -> Ready:
         try:
@@ -388,7 +390,7 @@ def _opened(path: Path) -> Iterator[int]:
         os.close(descriptor)
 
 
-def _missing_content(job: RunJob, descriptors: Sequence[int]) -> Problem | None:
+def _missing_content(job: RunJob, descriptors: Sequence[int]) -> RunProblem | None:
     """A problem when a content is smaller than its buffer and samples need: the job is wrong."""
     filled = (spec for spec in job.buffers if spec.content is not None)
     for spec, descriptor in zip(filled, descriptors, strict=True):
@@ -396,5 +398,5 @@ def _missing_content(job: RunJob, descriptors: Sequence[int]) -> Problem | None:
         nbytes = os.fstat(descriptor).st_size
         if nbytes < needed:
             why = f"buffer {spec.name}: content has {plural(nbytes, 'byte')}, {needed} are needed"
-            return Problem(Status.LOAD_ERROR, why)
+            return RunProblem(Status.LOAD_ERROR, why)
     return None

@@ -9,7 +9,7 @@ from typing import Final
 
 from tilefarm.measurement import RunJob, WallTime
 
-from device_server.runner.frames import Done
+from device_server.runner.frames import DoneReply
 
 _SLACK: Final = 1.001
 """The parent's clock may be slewed, by at most half a thousandth; the child's is not."""
@@ -17,7 +17,7 @@ _SHARES: Final = (0.0, 0.1, 0.5, 0.9)
 """Where the times of a `WallTime` stand among those of its regions, in order."""
 
 
-def implausible(job: RunJob, done: Done, within_seconds: float) -> str:
+def implausible(job: RunJob, done: DoneReply, within_seconds: float) -> str:
     """What of a child's answer cannot be, in words; empty if all of it can.
 
     Args:
@@ -26,7 +26,7 @@ def implausible(job: RunJob, done: Done, within_seconds: float) -> str:
     return next(_contradictions(job, done, within_seconds), "")
 
 
-def _contradictions(job: RunJob, done: Done, within_seconds: float) -> Iterator[str]:
+def _contradictions(job: RunJob, done: DoneReply, within_seconds: float) -> Iterator[str]:
     if len(done.seconds) != job.repeats:
         yield f"{len(done.seconds)} times for {job.repeats} repeats"
     if (done.wall_time is None) != (job.precision is None):

@@ -13,7 +13,7 @@ from tilefarm.errors import InfraError
 from tilefarm.measurement import BufferSpec, Status
 from tilefarm.plural import plural
 
-from device_server.runner.frames import Failed, FailureKind, Fault
+from device_server.runner.frames import FailedReply, FailureKind, Fault
 from device_server.runner.system_calls import system_call_name
 
 Blob = Callable[[Digest], Path]
@@ -35,7 +35,7 @@ _TAKING: Final = frozenset({"clone", "clone3", "dup", "dup2", "dup3", "fork", "v
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class RunProblem:
     """A RunFailure without what every failure of a job has in common."""
 
     status: Status
@@ -44,26 +44,26 @@ class Problem:
     mismatch: str = ""
 
 
-def refusal(failed: Failed) -> Problem:
+def refusal(failed: FailedReply) -> RunProblem:
     """What the living child's refusal means."""
-    return Problem(_STATUSES[failed.kind], failed.why)
+    return RunProblem(_STATUSES[failed.kind], failed.why)
 
 
-def death(number: int, status: int, fault: Fault | None) -> Problem:
+def death(number: int, status: int, fault: Fault | None) -> RunProblem:
     """The typed reason of a death by that signal, or by exiting with that status."""
     if number == 0:
-        return Problem(Status.RUN_CRASH, f"the kernel ended its process with status {status}")
+        return RunProblem(Status.RUN_CRASH, f"the kernel ended its process with status {status}")
     name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
     if fault is not None and fault.system_call is not None:
         call = system_call_name(fault.system_call)
         kind = Status.RESOURCE_EXCEEDED if call in _TAKING else Status.RUN_CRASH
-        return Problem(kind, f"forbidden system call {call}{_place(fault)}", number)
+        return RunProblem(kind, f"forbidden system call {call}{_place(fault)}", number)
     if number == signal.SIGXCPU:
-        return Problem(Status.RUN_TIMEOUT, "the processor time is used up", number)
+        return RunProblem(Status.RUN_TIMEOUT, "the processor time is used up", number)
     if number in (signal.SIGKILL, signal.SIGXFSZ) or (fault is not None and fault.memory_exhausted):
-        return Problem(Status.RESOURCE_EXCEEDED, f"{name}: memory or file limit reached", number)
+        return RunProblem(Status.RESOURCE_EXCEEDED, f"{name}: memory or file limit reached", number)
     place = "" if fault is None else f" at address {fault.address:#x}{_place(fault)}"
-    return Problem(Status.RUN_CRASH, f"{name}{place}", number)
+    return RunProblem(Status.RUN_CRASH, f"{name}{place}", number)
 
 
 def _place(fault: Fault) -> str:

@@ -16,7 +16,7 @@ from tilefarm.closing import Closing
 from tilefarm.errors import InfraError
 from tilefarm.target import Target
 
-from device_server.runner.accelerator import Accelerator
+from device_server.runner.accelerator import AcceleratorProcess
 from device_server.runner.arena import arena
 from device_server.runner.child import RunnerChild
 from device_server.runner.connection import Connection
@@ -104,7 +104,7 @@ class Zygote(Closing):
     def configure(self, target: Target, within_seconds: float) -> Reply:
         return self.connection.ask(configure_request(hardware_words(target)), within_seconds)
 
-    def accelerator(self, within_seconds: float) -> Accelerator:
+    def accelerator(self, within_seconds: float) -> AcceleratorProcess:
         """A new process that plays the accelerator; of a library that can be apart.
 
         Raises:
@@ -115,7 +115,7 @@ class Zygote(Closing):
             connection = owned.enter_context(Connection())
             self.connection.send(spawn_accelerator_request(connection.theirs.fileno()))
             connection.theirs.close()
-            accelerator = Accelerator(self._started(within_seconds), connection)
+            accelerator = AcceleratorProcess(self._started(within_seconds), connection)
             owned.pop_all()
         return accelerator
 
@@ -123,7 +123,7 @@ class Zygote(Closing):
         self,
         within_seconds: float,
         first: Sequence[Request] = (),
-        accelerator: Accelerator | None = None,
+        accelerator: AcceleratorProcess | None = None,
     ) -> RunnerChild:
         """A new child, which finds its `first` requests as soon as it lives.
 
@@ -158,7 +158,7 @@ class Zygote(Closing):
         )
 
     @contextmanager
-    def _met(self, accelerator: Accelerator) -> Iterator[tuple[int, int]]:
+    def _met(self, accelerator: AcceleratorProcess) -> Iterator[tuple[int, int]]:
         """A socket to an accelerator, which has its other side, and the memory of both sides."""
         ours, its = socket.socketpair()
         with ours, its, arena(self._memory_nbytes) as memory:

@@ -8,7 +8,7 @@ from tilefarm.lease import DeviceInfo
 from tilefarm.rpc.tracker_calls import Register
 
 from device_server.tracker.pace import Pace
-from device_server.tracker.refused import Refused
+from device_server.tracker.refused import RefusedList
 from device_server.tracker.table_state import Holding
 
 
@@ -38,7 +38,7 @@ class Device:
     retired_epochs: tuple[str, ...] = ()
     gone: bool = False
     pace: Pace = field(default_factory=Pace)
-    refused: Refused = field(default_factory=Refused)
+    refused: RefusedList = field(default_factory=RefusedList)
 
     @property
     def registration(self) -> Register:

@@ -26,7 +26,7 @@ def state_of(device: DeviceState) -> str:
     return "leased" if device.owner else "free"
 
 
-class Work:
+class UsageCounter:
     """Counts what devices do from what they say of their whole lives.
 
     Where a device was before this tracker heard of it is no news.
@@ -52,7 +52,7 @@ class Work:
 
 async def keep_gauges(overview: Callable[[], Devices], metrics: Metrics) -> None:
     """Tell them until cancelled, so that nobody who reads them meets the table itself."""
-    work = Work(metrics)
+    work = UsageCounter(metrics)
     while True:
         farm = overview()
         counts = Counter(map(state_of, farm.states))

@@ -15,7 +15,7 @@ LONGEST_WORDS: Final = 300
 """Characters of an entry, of a status and of a reason."""
 
 
-class Refused:
+class RefusedList:
     """Those of one life of a device."""
 
     __slots__ = ("_heard", "_runs", "edition")

@@ -13,8 +13,8 @@ from kit.kernels.c_kernels import blobs, job
 from tilefarm.errors import DeviceLostError, InfraError, SuspectError
 from tilefarm.measurement import Measurement, Status
 
+from device_server.device.health_monitor import MonitorLimits
 from device_server.device.settings import DeviceSettings
-from device_server.device.watch import WatchLimits
 from tuner.trial_store import TrialStore
 
 from .tuning import tuning
@@ -60,7 +60,7 @@ def fill(runner: CountingRunner, runs: int) -> None:
 
 
 def soon(settings: DeviceSettings) -> DeviceSettings:
-    return replace(settings, watch=WatchLimits(cooldown_seconds=0.2))
+    return replace(settings, watch=MonitorLimits(cooldown_seconds=0.2))
 
 
 def test_a_search_goes_on_when_its_device_has_room_again(tmp_path: Path) -> None:

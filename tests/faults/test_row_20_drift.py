@@ -8,8 +8,8 @@ from pathlib import Path
 from kit.farm.in_process import Farm
 from tilefarm.measurement import Status
 
+from device_server.device.health_monitor import MonitorLimits
 from device_server.device.settings import DeviceSettings
-from device_server.device.watch import WatchLimits
 
 from .wrong_device_search import CANDIDATES, KERNEL, RIGHT_CYCLES, CountingRunner, searched
 
@@ -21,7 +21,7 @@ def warm(runner: CountingRunner, runs: int) -> None:
 
 
 def soon(settings: DeviceSettings) -> DeviceSettings:
-    return replace(settings, watch=WatchLimits(cooldown_seconds=0.2))
+    return replace(settings, watch=MonitorLimits(cooldown_seconds=0.2))
 
 
 def test_times_of_a_slow_spell_are_not_kept(tmp_path: Path) -> None:

@@ -119,7 +119,7 @@ class VtaLibrary:
         words = hardware_words(
             target, functional_only=functional_only, strictness=strictness, model=model
         )
-        status = self._c.tilefarm_vta_configure(ctypes.byref(structures.Config(*words)))
+        status = self._c.tilefarm_vta_configure(ctypes.byref(structures.RawConfig(*words)))
         if status == _BAD_CONFIG:
             raise TargetError(
                 f"{target.name}: {self._why()}", "`tilefarm targets --show sim` prints one that is"
@@ -163,7 +163,7 @@ class VtaLibrary:
         """
         words = np.ascontiguousarray(instructions, dtype=np.uint64)
         image = np.array(dram, dtype=np.uint8)
-        counters = structures.Counters()
+        counters = structures.RawCounters()
         self._c.tilefarm_vta_record_timeline(int(timeline))
         status = self._c.tilefarm_vta_run_stream(
             words.ctypes.data_as(ctypes.c_void_p),
@@ -205,7 +205,7 @@ class VtaLibrary:
                 self._content(handle, content)
                 for handle, content in zip(handles, buffers, strict=True)
             )
-        counters = structures.Counters()
+        counters = structures.RawCounters()
         self._c.tilefarm_vta_read_counters(ctypes.byref(counters))
         return EntryResult(
             buffers=contents,
@@ -244,7 +244,7 @@ class VtaLibrary:
         return tuple(self._recorded(stream) for stream in range(count))
 
     def _recorded(self, stream: int) -> RecordedStream:
-        about = structures.Recorded()
+        about = structures.RawRecorded()
         index = ctypes.c_size_t(stream)
         self._check(self._c.tilefarm_vta_describe_recorded(index, ctypes.byref(about)))
         instructions = np.zeros((about.instructions, 2), np.uint64)
@@ -302,15 +302,15 @@ class VtaLibrary:
             basis=result.basis,
         )
 
-    def _events(self) -> list[structures.Event]:
+    def _events(self) -> list[structures.RawEvent]:
         count = self._c.tilefarm_vta_read_timeline(None, ctypes.c_size_t(0))
-        events = (structures.Event * count)()
+        events = (structures.RawEvent * count)()
         self._c.tilefarm_vta_read_timeline(events, ctypes.c_size_t(count))
         return list(events)
 
     def _findings(self) -> tuple[Finding, ...]:
         count = self._c.tilefarm_vta_read_findings(None, ctypes.c_size_t(0))
-        findings = (structures.Finding * count)()
+        findings = (structures.RawFinding * count)()
         self._c.tilefarm_vta_read_findings(findings, ctypes.c_size_t(count))
         return tuple(
             Finding(
@@ -338,7 +338,7 @@ class VtaLibrary:
             raise VtaError(self._why(), status)
 
 
-def _record(counters: structures.Counters) -> Counters:
+def _record(counters: structures.RawCounters) -> Counters:
     return counters_from_words(getattr(counters, name) for name in VTA_COUNTERS)
 
 

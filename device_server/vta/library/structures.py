@@ -13,19 +13,19 @@ from device_server.vta.library.native import (
 )
 
 
-class Config(ctypes.Structure):
+class RawConfig(ctypes.Structure):
     """What an accelerator is configured with: hardware, timing, choices."""
 
     _fields_ = [(name, ctypes.c_int32) for name in (*CONFIG_FIELDS, *TIMING_FIELDS, *CHOICE_FIELDS)]
 
 
-class Counters(ctypes.Structure):
+class RawCounters(ctypes.Structure):
     """What a run is counted in."""
 
     _fields_ = [(name, ctypes.c_uint64) for name in VTA_COUNTERS]
 
 
-class Event(ctypes.Structure):
+class RawEvent(ctypes.Structure):
     """An instruction on the timeline."""
 
     _fields_ = [
@@ -37,7 +37,7 @@ class Event(ctypes.Structure):
     ]
 
 
-class Finding(ctypes.Structure):
+class RawFinding(ctypes.Structure):
     """What a strict run has to say of an instruction."""
 
     _fields_ = [
@@ -48,11 +48,11 @@ class Finding(ctypes.Structure):
     ]
 
 
-class Recorded(ctypes.Structure):
+class RawRecorded(ctypes.Structure):
     """How large a kept synchronization is, and what it counted."""
 
     _fields_ = [
         ("instructions", ctypes.c_size_t),
         ("image_nbytes", ctypes.c_size_t),
-        ("counters", Counters),
+        ("counters", RawCounters),
     ]

@@ -29,7 +29,7 @@ from tilefarm.errors import AnswerError, BusyError, CapacityError, InfraError
 from tilefarm.measurement import BufferSpec, Role, RunFailure, RunJob, Status, WallTime
 from tilefarm.rpc.device_calls import RunReply
 
-from device_server.device import bench, elf, quarantined
+from device_server.device import elf, executor, quarantined
 from device_server.device.arrivals import Arrivals
 from device_server.device.clock_history import ClockHistory
 from device_server.device.elf import Machine
@@ -38,7 +38,7 @@ from device_server.device.journal import RunJournal
 from device_server.device.quarantined import QuarantinedRuns
 from device_server.device.store import BlobStore, StoreLimits
 from device_server.device.tenant_blobs import Senders
-from device_server.runner.frames import LONGEST_TEXT, MOST_EVENTS, Failed, read_reply
+from device_server.runner.frames import LONGEST_TEXT, MOST_EVENTS, FailedReply, read_reply
 from device_server.runner.last_words import LastWords
 from device_server.tenancy import OWN
 
@@ -255,7 +255,7 @@ def _(_: Lab) -> Found:
 
 @attack("an artifact")
 def _(lab: Lab) -> Found:
-    lab.patch.setattr(bench, "MOST_CODE_NBYTES", len(CODE))
+    lab.patch.setattr(executor, "MOST_CODE_NBYTES", len(CODE))
     longer = CODE + b"x"
     with lab.device() as client:
         client.ensure({JOB.artifact: CODE, Digest.of(longer): longer})
@@ -282,7 +282,7 @@ def _(lab: Lab) -> Found:
 
 @attack("verdicts on artifacts")
 def _(lab: Lab) -> Found:
-    lab.patch.setattr(bench, "MOST_VERDICTS", 2)
+    lab.patch.setattr(executor, "MOST_VERDICTS", 2)
     looked_at: list[bytes] = []
 
     def rejection(content: bytes, machine: Machine) -> None:
@@ -384,7 +384,7 @@ def _(lab: Lab) -> Found:
 def _(lab: Lab) -> Found:
     said = b"w" * (LONGEST_TEXT + 1)
     reply = read_reply(_Stream(b"\3\2" + struct.pack("<I", len(said)) + said))
-    assert isinstance(reply, Failed)
+    assert isinstance(reply, FailedReply)
     assert len(reply.why) == LONGEST_TEXT
     return CUT
 

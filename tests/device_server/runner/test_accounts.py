@@ -9,13 +9,13 @@ from tilefarm.digest import Digest
 from tilefarm.measurement import Counters, Precision, RunJob, Status, TimelineEvent, WallTime
 
 from device_server.runner.accounts import Counted, counted, profiled
-from device_server.runner.frames import Account, Calls, Done, Failed, FailureKind
+from device_server.runner.frames import Account, Calls, DoneReply, FailedReply, FailureKind
 from device_server.runner.told_times import implausible
-from device_server.runner.verdicts import Problem
+from device_server.runner.verdicts import RunProblem
 
 JOB = RunJob(artifact=Digest.of(b""), entry="entry", buffers=(), samples=3)
 EVENT = TimelineEvent(module="load", name="LOAD", begin_cycle=0, end_cycle=1)
-DONE = Done(
+DONE = DoneReply(
     run_seconds=0.5,
     counters=None,
     sample_cycles=(),
@@ -26,7 +26,7 @@ DONE = Done(
 )
 
 
-def account(*entries: tuple[int, int], failed: Failed | None = None) -> Account:
+def account(*entries: tuple[int, int], failed: FailedReply | None = None) -> Account:
     """Calls, and the cycles of each."""
     calls = tuple(Calls(calls, Counters(cycles=cycles)) for calls, cycles in entries)
     return Account(failed, calls, (EVENT,))
@@ -44,7 +44,7 @@ def test_the_call_with_the_most_cycles_is_told() -> None:
 @pytest.mark.parametrize("entries", [(), ((2, 7),), ((4, 7),), ((3, 7), (1, 0))])
 def test_an_account_of_other_calls_is_not_believed(entries: tuple[tuple[int, int], ...]) -> None:
     found = counted(JOB, account(*entries))
-    assert isinstance(found, Problem)
+    assert isinstance(found, RunProblem)
     assert found.status is Status.RUN_CRASH
     assert "but 3 were made; try: " in found.why
 
@@ -58,17 +58,17 @@ def test_an_account_of_other_calls_is_not_believed(entries: tuple[tuple[int, int
 )
 def test_an_accelerator_that_failed_says_why(kind: FailureKind, status: Status) -> None:
     for judge in (counted, profiled):
-        found = judge(JOB, account((3, 7), failed=Failed(kind, "a deadlock")))
-        assert found == Problem(status, "a deadlock")
+        found = judge(JOB, account((3, 7), failed=FailedReply(kind, "a deadlock")))
+        assert found == RunProblem(status, "a deadlock")
 
 
 def test_a_profile_is_of_the_last_calls() -> None:
     job = replace(JOB, samples=1, repeats=2, profile=("one", "other"))
     assert profiled(job, account((3, 9), (1, 4), (1, 5))) == (4, 5)
-    assert isinstance(profiled(job, account((4, 9), (1, 4), (1, 5))), Problem)
+    assert isinstance(profiled(job, account((4, 9), (1, 4), (1, 5))), RunProblem)
     timed = replace(job, precision=Precision(error=0.1, seconds=1.0))
     assert profiled(timed, account((60, 9), (1, 4), (1, 5), (1, 4), (1, 5))) == (4, 5)
-    assert isinstance(profiled(timed, account((2, 9), (1, 4), (1, 5))), Problem)
+    assert isinstance(profiled(timed, account((2, 9), (1, 4), (1, 5))), RunProblem)
 
 
 def wall_time(seconds: float, *, calls: int, regions: int) -> WallTime:

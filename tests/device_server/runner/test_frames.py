@@ -14,7 +14,7 @@ from tilefarm.measurement import Counters
 from device_server.runner.frames import (
     Account,
     Calls,
-    Failed,
+    FailedReply,
     FailureKind,
     Fault,
     Ready,
@@ -51,8 +51,8 @@ def test_replies_by_kind() -> None:
         None, (Calls(3, Counters(cycles=5)),), ()
     )
     failed = b"\x06\1\x02" + text(b"why") + bytes(8)
-    assert reply_of(failed) == Account(Failed(FailureKind.RUNTIME, "why"), (), ())
-    assert reply_of(b"\x03\x02" + text(b"why")) == Failed(FailureKind.RUNTIME, "why")
+    assert reply_of(failed) == Account(FailedReply(FailureKind.RUNTIME, "why"), (), ())
+    assert reply_of(b"\x03\x02" + text(b"why")) == FailedReply(FailureKind.RUNTIME, "why")
     fault = struct.pack("<BiiQQiB", 4, 11, 1, 16, 2**64 - 1, -1, 0)
     assert reply_of(fault) == Fault(
         signal=11, address=16, artifact_offset=None, system_call=None, memory_exhausted=False

@@ -22,7 +22,7 @@ from device_server.runner.arena import arena
 from device_server.runner.child import RunnerChild
 from device_server.runner.children import Children
 from device_server.runner.connection import Connection
-from device_server.runner.frames import Account, Failed, load_request
+from device_server.runner.frames import Account, FailedReply, load_request
 from device_server.runner.runner import Runner
 from device_server.runner.zygote import RunnerLimits, Zygote
 from device_server.vta.library.native import find_executable, find_library
@@ -96,7 +96,7 @@ def test_an_accelerator_tells_its_calls_and_nothing_else(children: Children) -> 
     with children.child() as child, Path("/dev/null").open() as nothing:
         assert child.accelerator is not None
         reply = child.accelerator.connection.ask(load_request(nothing.fileno()), SECONDS)
-        assert isinstance(reply, Failed)
+        assert isinstance(reply, FailedReply)
         assert "nothing else" in reply.why
 
 
@@ -135,7 +135,7 @@ def sockets_of(pid: int) -> set[str]:
 def test_a_child_leads_a_session_and_has_no_descriptor_of_its_zygote(children: Children) -> None:
     with children.child() as child, Path("/dev/null").open() as nothing:
         child.send(load_request(nothing.fileno()))
-        assert isinstance(child.loaded(SECONDS), Failed)
+        assert isinstance(child.loaded(SECONDS), FailedReply)
         pid = pid_of(child)
         assert os.getsid(pid) == pid
         files = Path(f"/proc/{pid}/fd")
@@ -155,7 +155,7 @@ def test_children_outlive_their_zygote(
     with children.child() as child, blobs.path(compiled["good"]).open() as artifact:
         zygote_of(children).close()
         child.send(load_request(artifact.fileno()))
-        assert not isinstance(child.loaded(SECONDS), Failed)
+        assert not isinstance(child.loaded(SECONDS), FailedReply)
         assert child.alive
 
 
@@ -192,7 +192,7 @@ def test_a_zygote_loads_no_artifact(blobs: Blobs, compiled: dict[str, Digest]) -
         zygote.hello(SECONDS)
         with blobs.path(compiled["good"]).open() as artifact:
             reply = zygote.connection.ask(load_request(artifact.fileno()), SECONDS)
-    assert isinstance(reply, Failed)
+    assert isinstance(reply, FailedReply)
     assert "loads and runs nothing" in reply.why
 
 

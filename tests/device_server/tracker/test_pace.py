@@ -10,7 +10,7 @@ from tilefarm.lease import DeviceInfo
 from tilefarm.rpc.tracker_calls import Devices, DeviceState, Usage
 from tilefarm.watch.metrics import DEVICE_BUSY, DEVICE_RUNS, Metric, NoMetrics
 
-from device_server.tracker.gauges import Work
+from device_server.tracker.gauges import UsageCounter
 from device_server.tracker.pace import Pace
 
 
@@ -72,7 +72,7 @@ class Counted(NoMetrics):
 
 def test_work_is_counted_from_when_it_is_first_heard_of_and_over_new_lives() -> None:
     metrics = Counted()
-    work = Work(metrics)
+    work = UsageCounter(metrics)
 
     def told(epoch: str, runs: int, busy_seconds: float) -> None:
         state = DeviceState(device=info("sim0", epoch), usage=usage(runs, busy_seconds, 99.0))

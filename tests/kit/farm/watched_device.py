@@ -15,9 +15,9 @@ from tilefarm.target import TARGETS
 
 from device_server.device.batch import Ask
 from device_server.device.client import DeviceClient
+from device_server.device.health_monitor import MonitorLimits
 from device_server.device.known_kernel import known_kernel
 from device_server.device.settings import DeviceSettings
-from device_server.device.watch import WatchLimits
 from device_server.tracker.client import TrackerClient
 from device_server.tracker.limits import TableLimits
 
@@ -27,7 +27,7 @@ KERNEL = known_kernel(TARGETS["sim"], b"an artifact that nobody loads")
 LIMITS = TableLimits(device_ttl_seconds=3.0)
 """Heartbeats come five times as often."""
 
-WATCHED = WatchLimits(every=5, cooldown_seconds=0.1)
+WATCHED = MonitorLimits(every=5, cooldown_seconds=0.1)
 
 
 def job(entry: str = "echo") -> RunJob:

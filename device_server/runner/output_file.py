@@ -8,10 +8,10 @@ from tilefarm.closing import Closing
 from tilefarm.digest import Digest
 from tilefarm.measurement import Role, RunJob, Status
 
-from device_server.runner.verdicts import Blob, Problem, describe_mismatch
+from device_server.runner.verdicts import Blob, RunProblem, describe_mismatch
 
 
-class Results(Closing):
+class OutputFile(Closing):
     """Room for the outputs of a job: all samples of the first one, then of the next."""
 
     def __init__(self, job: RunJob) -> None:
@@ -23,7 +23,7 @@ class Results(Closing):
             self.close()
             raise
 
-    def outputs(self, job: RunJob, blob: Blob) -> tuple[tuple[str, bytes], ...] | Problem:
+    def outputs(self, job: RunJob, blob: Blob) -> tuple[tuple[str, bytes], ...] | RunProblem:
         """Those that are wanted, by their names, if all are what is expected."""
         outputs: list[tuple[str, bytes]] = []
         offset = 0
@@ -35,7 +35,7 @@ class Results(Closing):
                 content = self._read(offset, nbytes)
                 if spec.expected is not None and Digest.of(content) != spec.expected:
                     mismatch = describe_mismatch(spec, content, blob)
-                    return Problem(Status.WRONG_RESULT, mismatch, mismatch=mismatch)
+                    return RunProblem(Status.WRONG_RESULT, mismatch, mismatch=mismatch)
                 if spec.fetch:
                     outputs.append((spec.name, content))
             offset += nbytes

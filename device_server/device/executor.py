@@ -25,12 +25,12 @@ from tilefarm.rpc.timing import note_phases, phase
 from tilefarm.watch.log import Level, Log
 
 from device_server.device import elf
+from device_server.device.health_monitor import HealthMonitor
 from device_server.device.kernel_runner import KernelRunner
 from device_server.device.offload import offloaded
 from device_server.device.quarantined import QuarantinedRuns
 from device_server.device.runner_thread import RunnerThread
 from device_server.device.tenant_blobs import TenantBlobs
-from device_server.device.watch import Watch
 from device_server.tenancy import Tenancy
 
 _MAX_RUN_SECONDS: Final = 3600.0
@@ -44,15 +44,15 @@ MOST_VERDICTS: Final = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BenchSettings:
-    """What a bench knows about its device."""
+class ExecutorSettings:
+    """What an executor knows about its device."""
 
     device: str
     machine: elf.Machine
     clock: DeviceClock
 
 
-class Bench:
+class Executor:
     """Runs one job at a time. Lives in one event loop.
 
     Args:
@@ -65,8 +65,8 @@ class Bench:
         self,
         runner: KernelRunner,
         thread: RunnerThread,
-        watch: Watch,
-        settings: BenchSettings,
+        watch: HealthMonitor,
+        settings: ExecutorSettings,
         clock: Clock,
         log: Log,
         quarantined: QuarantinedRuns,

@@ -21,7 +21,7 @@ _SUSPICIOUS: Final = frozenset({Status.RUN_CRASH, Status.WRONG_RESULT})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WatchLimits:
+class MonitorLimits:
     """How closely a device is watched.
 
     Attributes:
@@ -34,7 +34,7 @@ class WatchLimits:
     cooldown_seconds: float = 10.0
 
 
-class Watch:
+class HealthMonitor:
     """Lets the canary run, notes in the device's condition what it finds, and tells `spoil`.
 
     The known kernel runs before the device serves, after `every` runs, after each one that crashed
@@ -47,7 +47,7 @@ class Watch:
         canary: Canary,
         thread: RunnerThread,
         condition: Condition,
-        limits: WatchLimits,
+        limits: MonitorLimits,
         log: Log,
         *,
         device: str,
