@@ -30,6 +30,7 @@ DOORS = {
         "device_server/vta/library",
         "device_server/server/lifetime.py",
         "driver/farm/compiling/keeper.py",
+        "driver/benchmarks/processor",
     },
     "onnx": {"driver/network/frontend", "driver/network/examples"},
     "sqlite3": {"tuner/trial_database.py", "device_server/tracker/state_file.py"},

@@ -30,6 +30,10 @@ BENCHMARKS: Final[Mapping[str, tuple[str, str]]] = {
         "large networks, from file to program: seconds and memory",
     ),
     "network": ("driver.benchmarks.network", "cycles of a whole network, a row a step, by cause"),
+    "processor": (
+        "driver.benchmarks.processor.command",
+        "layers on this machine's processor, beside oneDNN",
+    ),
     "promise": (
         "driver.benchmarks.promise.command",
         "promises of accuracy: kept on other samples too, and at which cost",

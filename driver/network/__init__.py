@@ -98,6 +98,7 @@ if TYPE_CHECKING:
     from driver.network.integer.reference import StepRun, run_integer, run_workload, step_runs
     from driver.network.integer.samples import sample_inputs
     from driver.network.partition.partitioner import partition_network
+    from driver.network.partition.qlinear_layers import QLinearLayer
     from driver.network.partition.unsupported import is_accelerated
     from driver.network.quantize.calibration_notes import calibration_notes
     from driver.network.quantize.fitting import Fitted, fit_quantization, quantize_for
@@ -164,6 +165,7 @@ else:
         "integer.reference": "StepRun run_integer run_workload step_runs",
         "integer.samples": "sample_inputs",
         "partition.partitioner": "partition_network",
+        "partition.qlinear_layers": "QLinearLayer",
         "partition.unsupported": "is_accelerated",
         "quantize.calibration_notes": "calibration_notes",
         "quantize.fitting": "Fitted fit_quantization quantize_for",

@@ -1,0 +1,196 @@
+"""QLinear convolutions as the processor's kernels want them: their workloads, their weights packed.
+
+A layer has one of three forms: blocks of channels; an image of few channels, side by side in its
+rows; every channel by itself. Whatever fills up blocks and quads is zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from tilefarm.dtype import DType
+from tilefarm.workload import AttrValue, TensorSpec, Workload
+
+from driver.network.graph.ir import Window
+from driver.network.integer.blocks import to_blocks
+
+LANES: Final = 16
+"""Channels of a block: int32 sums of a cache line."""
+
+_QUAD: Final = 4
+_FEW: Final = 4
+"""Channels of an image that is read along its rows, at most."""
+
+Shape: TypeAlias = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QLinearLayer:
+    """A convolution of 8 bits: its sizes, and the integers that its results are clipped to.
+
+    Attributes:
+        data: [N, Ci, H, W].
+        outputs: how many channels it makes.
+        depthwise: each of them from one channel of the data, which has as many.
+        fill: what is around the image, the data's zero point.
+        zero: of the results, which are within `clip`.
+    """
+
+    data: tuple[int, int, int, int]
+    outputs: int
+    window: Window
+    depthwise: bool = False
+    dtype: DType = DType.UINT8
+    fill: int = 0
+    zero: int = 0
+    clip: tuple[int, int] = (0, 255)
+
+    @property
+    def along_rows(self) -> bool:
+        """Whether it reads an image whose channels are side by side in its rows."""
+        return not self.depthwise and self.data[1] <= _FEW
+
+    @property
+    def products(self) -> int:
+        """Multiplications, of which none is for what fills up."""
+        height, width = self.window.positions(*self.data[2:])
+        inputs = 1 if self.depthwise else self.data[1]
+        kernel = self.window.kernel[0] * self.window.kernel[1]
+        return self.data[0] * self.outputs * height * width * inputs * kernel
+
+    def workload(self) -> Workload:
+        """The kernel that computes it."""
+        return _FORMS[self._form](self)
+
+    def packed(self, weight: NDArray[np.int8]) -> NDArray[np.int8]:
+        """Weights [Co, Ci or 1, Kh, Kw] as the kernel reads them."""
+        return _PACKERS[self._form](weight)
+
+    @property
+    def _form(self) -> str:
+        return "depthwise" if self.depthwise else "rows" if self.along_rows else "blocks"
+
+
+def _of_blocks(layer: QLinearLayer) -> Workload:
+    n, inputs, height, width = layer.data
+    blocks = -(-inputs // LANES)
+    return _workload(
+        layer,
+        "qlinear_conv2d",
+        (n, blocks, height, width, 1, LANES),
+        (_blocks(layer), blocks, *layer.window.kernel, LANES // _QUAD, LANES, _QUAD),
+        {"pad": layer.window.pad, "stride": layer.window.stride},
+    )
+
+
+def _of_rows(layer: QLinearLayer) -> Workload:
+    n, inputs, height, width = layer.data
+    (down, across), (top, left, bottom, _) = layer.window.stride, layer.window.pad
+    quads = -(-layer.window.kernel[1] * inputs // _QUAD)
+    row = width * inputs
+    _, columns = layer.window.positions(height, width)
+    right = max(0, (columns - 1) * across * inputs + quads * _QUAD - row - left * inputs)
+    return _workload(
+        layer,
+        "qlinear_conv2d",
+        (n, 1, height, row, 1, 1),
+        (_blocks(layer), 1, layer.window.kernel[0], quads, 1, LANES, _QUAD),
+        {"pad": (top, left * inputs, bottom, right), "stride": (down, across * inputs)},
+    )
+
+
+def _of_channels(layer: QLinearLayer) -> Workload:
+    n, _, height, width = layer.data
+    (_, across), (top, left, bottom, _) = layer.window.stride, layer.window.pad
+    quads = -(-layer.window.kernel[1] // _QUAD)
+    _, columns = layer.window.positions(height, width)
+    reach = (quads * _QUAD - 1) * layer.window.dilation[1] + 1
+    right = max(0, (columns - 1) * across + reach - width - left)
+    return _workload(
+        layer,
+        "qlinear_depthwise2d",
+        (n, _blocks(layer), height, width, 1, LANES),
+        (_blocks(layer), layer.window.kernel[0], quads, LANES, _QUAD),
+        {"pad": (top, left, bottom, right), "stride": layer.window.stride},
+    )
+
+
+def _blocks(layer: QLinearLayer) -> int:
+    return -(-layer.outputs // LANES)
+
+
+def _workload(
+    layer: QLinearLayer, operator: str, data: Shape, weight: Shape, window: Mapping[str, Shape]
+) -> Workload:
+    channels = (_blocks(layer), LANES)
+    out = (layer.data[0], channels[0], *layer.window.positions(*layer.data[2:]), 1, LANES)
+    attrs: dict[str, AttrValue] = {
+        **window,
+        "dilation": layer.window.dilation,
+        "fill": layer.fill,
+        "zero": layer.zero,
+        "lo": layer.clip[0],
+        "hi": layer.clip[1],
+    }
+    return Workload(
+        operator=operator,
+        inputs=(
+            TensorSpec("data", data, layer.dtype),
+            TensorSpec("weight", weight, DType.INT8),
+            TensorSpec("bias", channels, DType.INT32),
+            TensorSpec("scale", channels, DType.FLOAT32),
+        ),
+        outputs=(TensorSpec("out", out, layer.dtype),),
+        attrs=tuple(attrs.items()),
+    )
+
+
+def _packed_blocks(weight: NDArray[np.int8]) -> NDArray[Any]:
+    """[Co/l, Ci/c, Kh, Kw, c/4, l, 4]"""
+    tiles = to_blocks(weight, LANES, LANES)
+    *outer, lanes, _ = tiles.shape
+    return np.ascontiguousarray(tiles.reshape(*outer, lanes, -1, _QUAD).swapaxes(-3, -2))
+
+
+def _packed_rows(weight: NDArray[np.int8]) -> NDArray[Any]:
+    """[Co/l, 1, Kh, Kw*Ci/4, 1, l, 4]"""
+    co, ci, kernel_h, kernel_w = weight.shape
+    taps = weight.transpose(0, 2, 3, 1).reshape(co, kernel_h, kernel_w * ci)
+    return _lanes_inside(_quads(taps))[:, None, :, :, None]
+
+
+def _packed_channels(weight: NDArray[np.int8]) -> NDArray[Any]:
+    """[C/c, Kh, Kw/4, c, 4]"""
+    return _lanes_inside(_quads(weight[:, 0]))
+
+
+def _quads(taps: NDArray[np.int8]) -> NDArray[Any]:
+    """[Co, Kh, K] as [Co, Kh, K/4, 4]."""
+    co, kernel_h, count = taps.shape
+    whole = np.zeros((co, kernel_h, -(-count // _QUAD) * _QUAD), np.int8)
+    whole[..., :count] = taps
+    return whole.reshape(co, kernel_h, -1, _QUAD)
+
+
+def _lanes_inside(quads: NDArray[Any]) -> NDArray[Any]:
+    """[Co, Kh, Q, 4] as [Co/l, Kh, Q, l, 4]."""
+    co, *rest = quads.shape
+    whole = np.zeros((-(-co // LANES) * LANES, *rest), np.int8)
+    whole[:co] = quads
+    return np.ascontiguousarray(whole.reshape(-1, LANES, *rest).transpose(0, 2, 3, 1, 4))
+
+
+_FORMS: Final[Mapping[str, Callable[[QLinearLayer], Workload]]] = {
+    "blocks": _of_blocks,
+    "rows": _of_rows,
+    "depthwise": _of_channels,
+}
+_PACKERS: Final[Mapping[str, Callable[[NDArray[np.int8]], NDArray[Any]]]] = {
+    "blocks": _packed_blocks,
+    "rows": _packed_rows,
+    "depthwise": _packed_channels,
+}
