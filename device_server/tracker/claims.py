@@ -37,7 +37,7 @@ class Claims:
         self._table = table
         self._line = line
         self._clock = clock
-        self._wanted: Mapping[str, Claim] = {}
+        self._wanted: Mapping[str, Preemption] = {}
         self._stale_at = 0.0
         self._served = 0
 
@@ -60,7 +60,7 @@ class Claims:
         claim = self._wanted.get(lease_id)
         return None if claim is None else claim.place
 
-    def _found(self) -> Mapping[str, Claim]:
+    def _found(self) -> Mapping[str, Preemption]:
         places = [p for p in self._line.places() if not self._table.has_enough(p.share)]
         if not places:
             return {}
@@ -85,7 +85,7 @@ class Patience:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
+class Preemption:
     """Somebody has the fairer claim to a lease's device, from a time on."""
 
     at: float
@@ -99,7 +99,7 @@ def wanted(
     *,
     serves: Serves,
     patience: Patience,
-) -> dict[str, Claim]:
+) -> dict[str, Preemption]:
     """The claims to leases, by their ids: one at most for each place in the line.
 
     Args:
@@ -158,7 +158,7 @@ class _Trial:
         self, shares: Shares, leases: Sequence[Held], serves: Serves, patience: Patience
     ) -> None:
         self.shares = shares
-        self.found: dict[str, Claim] = {}
+        self.found: dict[str, Preemption] = {}
         self._lent = sorted((held for held in leases if held.lends), key=lambda held: held.since)
         self._serves = serves
         self._patience = patience
@@ -182,7 +182,7 @@ class _Trial:
         offer = min(offers, key=lambda offer: offer[:-1])
         giver = offer.holder.claimant
         lease_id = offer.holder.leases.popleft().holding.lease.lease_id
-        self.found[lease_id] = Claim(at=offer.at, place=place)
+        self.found[lease_id] = Preemption(at=offer.at, place=place)
         self.shares.remove(giver)
         self.shares.add(taker)
         self._givers.add(giver)
@@ -254,7 +254,9 @@ class _Trial:
 class _Piles:
     """Leases that would do for a wish, by users and their jobs, those first that give first."""
 
-    def __init__(self, leases: Iterable[Held], shares: Shares, found: Mapping[str, Claim]) -> None:
+    def __init__(
+        self, leases: Iterable[Held], shares: Shares, found: Mapping[str, Preemption]
+    ) -> None:
         holders: dict[tuple[Claimant, int], _Holder] = {}
         for held in leases:
             whose = held.holding.claimant, held.holding.priority

@@ -33,14 +33,14 @@ from device_server.vta.library.native import (
 )
 from device_server.vta.library.stream_results import (
     EntryResult,
-    Finding,
+    HardwareFinding,
     RecordedStream,
     StreamResult,
 )
 
 __all__ = [
     "EntryResult",
-    "Finding",
+    "HardwareFinding",
     "RecordedStream",
     "StreamResult",
     "Strictness",
@@ -308,12 +308,12 @@ class VtaLibrary:
         self._c.tilefarm_vta_read_timeline(events, ctypes.c_size_t(count))
         return list(events)
 
-    def _findings(self) -> tuple[Finding, ...]:
+    def _findings(self) -> tuple[HardwareFinding, ...]:
         count = self._c.tilefarm_vta_read_findings(None, ctypes.c_size_t(0))
         findings = (structures.RawFinding * count)()
         self._c.tilefarm_vta_read_findings(findings, ctypes.c_size_t(count))
         return tuple(
-            Finding(
+            HardwareFinding(
                 "error" if f.severity > 1 else "warning",
                 f.rule.decode(),
                 f.instruction,

@@ -13,7 +13,7 @@ from device_server.vta.library.native import TimingBasis
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class HardwareFinding:
     """Where a program goes wrong, or may, on the hardware that the strictness names.
 
     `rule` is a short name ("mul", "stale-out"); `instruction` a position in the stream.
@@ -37,7 +37,7 @@ class StreamResult:
     dram: npt.NDArray[np.uint8]
     timeline: tuple[TimelineEvent, ...] = ()
     spans: npt.NDArray[np.int64] | None = None
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[HardwareFinding, ...] = ()
     basis: TimingBasis = TimingBasis.RTL
 
     @property
@@ -52,7 +52,7 @@ class EntryResult:
 
     buffers: tuple[bytes, ...]
     counters: Counters
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[HardwareFinding, ...] = ()
     basis: TimingBasis = TimingBasis.RTL
 
 

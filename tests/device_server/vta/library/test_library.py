@@ -13,7 +13,7 @@ from tilefarm.measurement import Counters
 from tilefarm.target import TARGETS, BusTiming, Target, VtaConfig
 
 from device_server.vta.library.library import (
-    Finding,
+    HardwareFinding,
     RecordedStream,
     TimingBasis,
     VtaError,
@@ -182,4 +182,4 @@ def test_findings_say_where_a_program_would_be_wrong(library: VtaLibrary) -> Non
     words = np.array([multiply, [3, 0]], np.uint64)
     library.configure(TARGETS["sim"], strictness=Strictness.CHISEL)
     (finding,) = library.run_stream(words, np.zeros(0, np.uint8)).findings
-    assert finding == Finding("error", "mul", 0, "MUL: fetch does not know it and hangs")
+    assert finding == HardwareFinding("error", "mul", 0, "MUL: fetch does not know it and hangs")
