@@ -12,11 +12,11 @@ from tilefarm.digest import Digest
 from tilefarm.errors import UserError
 from tilefarm.measurement import Status
 
-from compile_worker.emit import Kernel, program_object
 from compile_worker.errors import Refused
 from compile_worker.ir.func import Func
-from compile_worker.lowering import MACHINES, lower
-from compile_worker.machine import Machines, machine_of
+from compile_worker.lowering import lower
+from compile_worker.machine import Machines, machine_of, machine_on
+from compile_worker.machines.known import MACHINES
 from compile_worker.pipeline import SCHEDULED, Watcher, look_away
 from compile_worker.schedule import replay
 from compile_worker.schedule.cpu import cpu_trace
@@ -48,13 +48,15 @@ def compile_kernel(
     return _built(job.digest, make, clock or SystemClock())
 
 
-def compile_program(job: ProgramJob, *, clock: Clock | None = None) -> Artifact | BuildFailure:
+def compile_program(
+    job: ProgramJob, *, clock: Clock | None = None, machines: Machines = MACHINES
+) -> Artifact | BuildFailure:
     """One shared object that runs a whole network: its kernels, and an entry that calls them."""
 
     def make() -> Made:
-        kernels = [Kernel(each.symbol, lowered(each)) for each in job.kernels]
-        symbols = (job.entry, *job.call_entries)
-        return program_object(job, kernels), symbols, {"calls": float(len(job.calls))}
+        kernels = {each.symbol: lowered(each, machines=machines) for each in job.kernels}
+        code = machine_on(job.target, machines).program(job, kernels)
+        return code, (job.entry, *job.call_entries), {"calls": float(len(job.calls))}
 
     return _built(job.digest, make, clock or SystemClock())
 

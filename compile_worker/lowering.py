@@ -1,25 +1,16 @@
-"""Lowering: the machines that there are, and each one's passes over a scheduled function."""
+"""Lowering: a machine's passes over a scheduled function, and a pass of a user's among them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from types import MappingProxyType
-from typing import Final
 
 from tilefarm.target import Target
 
-from compile_worker.emit import Kernel, kernel_object
 from compile_worker.ir.func import Func
 from compile_worker.ir.verify import verify
-from compile_worker.machine import HOST, Machine, Machines, machine_of
-from compile_worker.machines.cpu.features import features_of as cpu_features
-from compile_worker.machines.cpu.pipeline import CPU_PASSES
-from compile_worker.machines.cpu.space import cpu_space
-from compile_worker.machines.vta.features import features_of as vta_features
-from compile_worker.machines.vta.pipeline import VTA_PASSES
-from compile_worker.machines.vta.space.bounds import bounds_of as vta_bounds
-from compile_worker.machines.vta.space.generated import generated as vta_space
+from compile_worker.machine import Machine, Machines, machine_of
+from compile_worker.machines.known import MACHINES
 from compile_worker.pipeline import (
     SCHEDULED,
     Pass,
@@ -29,32 +20,6 @@ from compile_worker.pipeline import (
     inserted,
     look_away,
 )
-
-
-def _host_object(func: Func, symbol: str, target: Target) -> bytes:
-    return kernel_object(Kernel(symbol, func), target)
-
-
-MACHINES: Final[Machines] = MappingProxyType(
-    {
-        HOST: Machine(
-            kind=HOST,
-            passes=CPU_PASSES,
-            build=_host_object,
-            features=cpu_features,
-            space=cpu_space,
-        ),
-        "vta": Machine(
-            kind="vta",
-            passes=VTA_PASSES,
-            build=_host_object,
-            features=vta_features,
-            space=vta_space,
-            bounds=vta_bounds,
-        ),
-    }
-)
-"""The machines that this compiler knows."""
 
 
 def step_names(machines: Machines = MACHINES) -> list[str]:

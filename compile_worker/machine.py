@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from tilefarm.artifact import ProgramJob
 from tilefarm.errors import TargetError
-from tilefarm.model import RESERVED
+from tilefarm.model import CPU, RESERVED
 from tilefarm.target import Target
 from tilefarm.workload import Workload
 
@@ -21,7 +22,7 @@ from compile_worker.ir.stmt import Alloc
 from compile_worker.ir.visit import find
 from compile_worker.pipeline import Pass
 
-HOST: Final = "cpu"
+HOST: Final = CPU
 """The kind of what uses no memories but the host's, "dram" and "local"."""
 
 
@@ -36,25 +37,38 @@ def nobody_knows(workload: Workload, target: Target) -> Bounds:
     return Bounds()
 
 
+def kernels_alone(job: ProgramJob, kernels: Mapping[str, Func]) -> bytes:
+    """The program of a machine that runs no networks."""
+    del kernels
+    raise TargetError(f"a {job.target.model.kind} runs kernels, and no programs of several")
+
+
+Program: TypeAlias = Callable[[ProgramJob, Mapping[str, Func]], bytes]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
     """One kind of machine.
 
     Attributes:
         passes: lowering from scheduled loops to what `build` takes.
+        text: (lowered function, symbol, target) -> what it is before it becomes bytes, to read.
         build: (lowered function, symbol, target) -> the bytes of an artifact.
         features: (lowered function, target) -> what it will do, counted by name.
         space: (workload, target) -> what there is to choose; None where a workload is compiled as
             it is. A SpaceError says why not even the smallest tiles fit.
         bounds: (workload, target) -> cycles that no schedule goes below.
+        program: (job, lowered functions by symbol) -> the bytes of a network that calls them.
     """
 
     kind: str
     passes: tuple[Pass, ...]
+    text: Callable[[Func, str, Target], str]
     build: Callable[[Func, str, Target], bytes]
     features: Callable[[Func, Target], dict[str, float]]
     space: Callable[[Workload, Target], Generated | None] = nothing_to_choose
     bounds: Callable[[Workload, Target], Bounds] = nobody_knows
+    program: Program = kernels_alone
 
 
 Machines: TypeAlias = Mapping[str, Machine]

@@ -15,8 +15,8 @@ from tilefarm.target import Target
 
 from compile_worker.ir.func import Func
 from compile_worker.ir.printer import show
-from compile_worker.lowering import MACHINES
 from compile_worker.machine import machine_of
+from compile_worker.machines.known import MACHINES
 from compile_worker.pipeline import SCHEDULED
 
 NEST: Final = "nest"

@@ -3,7 +3,7 @@
 Objects that need nothing special are linked here (small_link): in a tenth of the time of a process,
 and on machines that have no linker for the processor. The system's linkers do the others.
 
-No build id, no C library, no start-up code: what stays undefined is looked up in the VTA runtime
+No build id, no C library, no start-up code: what stays undefined is looked up in the runtime
 when the object is loaded.
 """
 

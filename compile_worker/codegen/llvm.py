@@ -12,6 +12,7 @@ from typing import Final
 from tilefarm.dtype import DType
 
 from compile_worker.codegen.parallel import call_shared, one_part, parallel_loop, part_text
+from compile_worker.codegen.runtime import Runtime
 from compile_worker.codegen.scalars import Scalars
 from compile_worker.codegen.text import MEMORY_TYPES, FunctionText
 from compile_worker.codegen.vectors import Vectors
@@ -27,7 +28,7 @@ PLAIN_CODE: Final = f"{NO_BUILTINS} noinline optnone"
 """For code that only calls the runtime: optimizing it takes longer than running it ever will."""
 
 
-def cpu_kernel(func: Func, symbol: str, isa: Isa, linkage: str = "") -> str:
+def cpu_kernel(func: Func, symbol: str, isa: Isa, runtime: Runtime, linkage: str = "") -> str:
     """A CPU kernel: the entry finds the buffers' memory, an inner function works on it."""
     inner = FunctionText(f"{symbol}.body")
     names = {buffer: f"%p{i}" for i, buffer in enumerate(func.params)}
@@ -40,8 +41,7 @@ def cpu_kernel(func: Func, symbol: str, isa: Isa, linkage: str = "") -> str:
     inner.do("ret void")
     arguments = ", ".join(f"ptr noalias {name}" for name in names.values())
     entry = FunctionText(symbol)
-    command = entry.op("call ptr @VTATLSCommandHandle()")
-    pointers = [_host_pointer(entry, command, i) for i in range(len(func.params))]
+    pointers = runtime.pointers(entry, len(func.params))
     if shared is None:
         passed = ", ".join(f"ptr {pointer}" for pointer in pointers)
         entry.do(f"call void @{inner.name}({passed})")
@@ -64,20 +64,6 @@ def entry_text(
     """The definition of an entry: its C type around the text of its body."""
     head = f"define {linkage} i32 @{symbol}(ptr %buffers, ptr %offsets) {attributes}"
     return f"{head} {{\n{text.body()}\n}}\n"
-
-
-def handle_and_offset(text: FunctionText, position: int) -> tuple[str, str]:
-    """The (handle, byte offset) pair of one parameter."""
-    slot = text.op(f"getelementptr ptr, ptr %buffers, i64 {position}")
-    handle = text.op(f"load ptr, ptr {slot}")
-    place = text.op(f"getelementptr i64, ptr %offsets, i64 {position}")
-    return handle, text.op(f"load i64, ptr {place}")
-
-
-def _host_pointer(text: FunctionText, command: str, position: int) -> str:
-    handle, offset = handle_and_offset(text, position)
-    start = text.op(f"call ptr @VTABufferCPUPtr(ptr {command}, ptr {handle})")
-    return text.op(f"getelementptr i8, ptr {start}, i64 {offset}")
 
 
 class HostWriter:

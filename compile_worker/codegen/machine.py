@@ -1,7 +1,7 @@
 """LLVM text to object code by llvmlite, for any host that LLVM has.
 
 llvmlite serialises all calls in a process: compile in parallel by processes. The object is position
-independent and calls nothing but the VTA runtime.
+independent and calls nothing but a runtime.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
                                         kernel(buffers, offsets):        share(kernel.part, state)
                                                                          or kernel.part(state, 0, 1)
 
-An object asks for nothing but the VTA runtime, which has no threads. So it is the other way around:
+An object asks for nothing but a runtime, which has no threads. So it is the other way around:
 an object with such kernels also exports
 
     void tilefarm_share_work(void (*share)(void (*part)(void* state, int64_t number, int64_t parts),

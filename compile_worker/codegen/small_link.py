@@ -1,7 +1,7 @@
 """Objects as plain as ours to shared objects, without starting a linker.
 
     kernel.o: .text .rodata .bss        one segment to execute: tables, stubs, .text, .rodata
-      call VTAPushGEMMOp          ->      call stub:  jump to where its slot says
+      call PushGEMMOp             ->      call stub:  jump to where its slot says
       address of .rodata                one to write: .dynamic, slots (the loader fills them), .bss
 
 For an object that needs anything else the answer is None, and a real linker has to do it. Layouts

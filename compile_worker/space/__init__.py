@@ -7,8 +7,8 @@ from tilefarm.workload import Workload
 
 from compile_worker.errors import SpaceError
 from compile_worker.generated import Generated, RuleOutcome
-from compile_worker.lowering import MACHINES
 from compile_worker.machine import Machines, machine_on
+from compile_worker.machines.known import MACHINES
 
 __all__ = [
     "Generated",

@@ -14,7 +14,7 @@ from tilefarm.artifact import CompileJob
 from tilefarm.plural import plural
 from tilefarm.target import Target
 
-from compile_worker.lowering import MACHINES
+from compile_worker.machines.known import MACHINES
 from compile_worker.space import generate
 from driver.benchmarks.command_line import tell
 from driver.benchmarks.compiler_stages import LayerFigures, layer_figures, processor_seconds

@@ -13,10 +13,10 @@ from tilefarm.artifact import CompileJob
 from compile_worker.codegen.link import link
 from compile_worker.codegen.machine import object_code
 from compile_worker.compiler import lowered
-from compile_worker.emit import Kernel, kernel_text
+from compile_worker.emit import kernel_text
 from compile_worker.ir.func import Func
-from compile_worker.lowering import MACHINES
-from compile_worker.machines.vta.codegen.runtime_abi import FUNCTIONS, declarations
+from compile_worker.machines.known import MACHINES
+from compile_worker.machines.vta.codegen.runtime_abi import RUNTIME
 from compile_worker.machines.vta.features import features_of
 from compile_worker.worker import prepare_process
 
@@ -90,12 +90,11 @@ def _stages(job: CompileJob, seconds: Seconds) -> tuple[dict[str, float], int]:
         note(stage)
 
     func = lowered(job, watch=watch)
-    kernel = Kernel(job.symbol, func)
-    text = f"{declarations()}\n{kernel_text(kernel, job.target)}"
+    text = f"{RUNTIME.declarations}\n{kernel_text(func, job.symbol, job.target)}"
     note("text")
-    code = object_code(text, job.target.host, fast_code=not kernel.on_accelerator)
+    code = object_code(text, job.target.host, fast_code=False)
     note("llvm")
-    shared = link(code, job.target.host, FUNCTIONS)
+    shared = link(code, job.target.host, RUNTIME.functions)
     note("link")
     features_of(func, job.target)
     note("features")

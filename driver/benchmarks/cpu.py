@@ -8,6 +8,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
@@ -25,8 +26,11 @@ from tilefarm.workload import Workload
 from compile_worker.codegen.hosts import check_host, this_host
 from compile_worker.codegen.parallel import parallel_loop
 from compile_worker.compiler import lowered
-from compile_worker.emit import Kernel, kernel_object, scalar_object
+from compile_worker.emit import kernel_object
+from compile_worker.ir.func import Func
 from compile_worker.isa import isa_of
+from compile_worker.machines.cpu.objects import scalar_object
+from compile_worker.machines.vta.codegen.runtime_abi import RUNTIME
 from device_server.runner.runner import Runner, RunnerLimits
 from driver.benchmarks.cpu_operators import OPERATORS
 from driver.environment import machine
@@ -130,7 +134,7 @@ def measure_operator(
     Raises:
         InfraError: a kernel does not run here, or gives another answer than the reference.
     """
-    scalar = _seconds(workload, target, scalar_object, repeats)
+    scalar = _seconds(workload, target, partial(scalar_object, RUNTIME), repeats)
     by_host = {
         host.cpu: _seconds(workload, replace(target, host=host), kernel_object, repeats)
         for host in hosts
@@ -204,13 +208,13 @@ def _chosen(names: str | None) -> dict[str, Workload]:
 def _seconds(
     workload: Workload,
     target: Target,
-    make: Callable[[Kernel, Target], bytes],
+    make: Callable[[Func, str, Target], bytes],
     repeats: int,
     threads: int = 1,
 ) -> float:
     """Median of the calls of a kernel, whose answer is compared with the reference."""
     job = CompileJob(workload=workload, trace=Trace(), target=target)
-    code = make(Kernel(job.symbol, lowered(job)), target)
+    code = make(lowered(job), job.symbol, target)
     arrays = sample_inputs(workload, _SEED)
     (wanted,) = run_workload(workload, arrays).values()
     with tempfile.TemporaryDirectory(prefix="tilefarm-bench-") as folder:

@@ -19,7 +19,8 @@ from tilefarm.workload import Workload
 from compile_worker import compiler
 from compile_worker.codegen.elf import undefined_symbols
 from compile_worker.compiler import compile_kernel, compile_program
-from compile_worker.lowering import MACHINES, step_names
+from compile_worker.lowering import step_names
+from compile_worker.machines.known import MACHINES
 from compile_worker.worker import compile_all
 
 CONV = conv2d(ci=2, co=2, height=8, width=8)

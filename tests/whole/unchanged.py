@@ -39,7 +39,7 @@ from tilefarm.trace import Trace
 from tilefarm.workload import Workload
 
 from compile_worker.compiler import compile_kernel, compile_program
-from compile_worker.emit import Kernel, kernel_text
+from compile_worker.emit import kernel_text
 from compile_worker.ir.func import Func
 from compile_worker.space import generate, has_space
 from driver.network.integer.qir import (
@@ -164,7 +164,7 @@ def _kernel_row(case: Case, trace: Trace, more: Row) -> Row:
     job = CompileJob(workload=case.work, trace=trace, target=case.target)
     seen: list[Func] = []
     made = compile_kernel(job, watch=lambda _, func: seen.append(func))
-    text = kernel_text(Kernel(job.symbol, seen[-1]), job.target)
+    text = kernel_text(seen[-1], job.symbol, job.target)
     row = {
         "workload": case.work.digest.short,
         "target": case.target.digest.short,

@@ -19,12 +19,13 @@ from tilefarm.target import Target
 from tilefarm.trace import Step, Trace
 from tilefarm.workload import Workload
 
-from compile_worker.emit import Kernel, kernel_text
+from compile_worker.emit import kernel_text
 from compile_worker.errors import Refused
 from compile_worker.ir.func import Func
 from compile_worker.ir.printer import show
-from compile_worker.lowering import MACHINES, step_names
+from compile_worker.lowering import step_names
 from compile_worker.machine import Machines, machine_of
+from compile_worker.machines.known import MACHINES
 from compile_worker.pipeline import SCHEDULED, Pass, applied
 from compile_worker.schedule import replay
 from compile_worker.te import nest_of
@@ -132,7 +133,7 @@ def _steps(workload: Workload, trace: Trace, target: Target, machines: Machines)
     for each in machine_of(func, target, machines).passes:
         func = applied(each, func, target)
         yield Shown(each.name, _caption(each), show(func))
-    text = kernel_text(Kernel(ENTRY, func), target)
+    text = kernel_text(func, ENTRY, target)
     yield Shown(LLVM, "what LLVM makes machine code of", text.strip(), "llvm")
 
 

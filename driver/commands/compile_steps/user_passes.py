@@ -11,8 +11,9 @@ from typing import Any, Final
 from tilefarm.errors import SettingsError
 
 from compile_worker.ir.verify import Stage
-from compile_worker.lowering import MACHINES, with_pass
+from compile_worker.lowering import with_pass
 from compile_worker.machine import Machines
+from compile_worker.machines.known import MACHINES
 from compile_worker.pipeline import SCHEDULED, Pass
 
 _FORM: Final = re.compile(r"(?P<file>.+\.py):(?P<function>\w+)@(?P<after>\w+)")

@@ -10,7 +10,7 @@ import pytest
 from kit.kernels.nests import EXAMPLES, SIM, inputs_of
 from kit.kernels.runtime_double import call, outputs_like, runtime_double
 
-from compile_worker.emit import Kernel, kernel_object
+from compile_worker.emit import kernel_object
 from compile_worker.ir.interpret import interpret
 from compile_worker.lowering import lower
 from compile_worker.te import nest_of
@@ -30,7 +30,7 @@ def test_machine_code_does_what_the_interpreter_does(
     work = EXAMPLES[name]
     func = nest_of(work, SIM)
     kernel = tmp_path / "kernel.so"
-    kernel.write_bytes(kernel_object(Kernel("entry", lower(func, SIM)), SIM))
+    kernel.write_bytes(kernel_object(lower(func, SIM), "entry", SIM))
     for seed in range(2):
         arrays = inputs_of(work, seed)
         made = outputs_like({spec.name: (spec.shape, spec.dtype.value) for spec in work.outputs})
@@ -43,7 +43,7 @@ def test_tensors_begin_at_their_offsets(runtime: Path, tmp_path: Path) -> None:
     work = EXAMPLES["max_pool2d"]
     func = nest_of(work, SIM)
     kernel = tmp_path / "kernel.so"
-    kernel.write_bytes(kernel_object(Kernel("entry", lower(func, SIM)), SIM))
+    kernel.write_bytes(kernel_object(lower(func, SIM), "entry", SIM))
     x = inputs_of(work)["x"]
     wanted = interpret(func, {"x": x})["out"]
     arena = np.full(256 + x.nbytes + 256 + wanted.nbytes, 77, np.uint8)

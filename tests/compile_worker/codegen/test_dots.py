@@ -16,7 +16,7 @@ from tilefarm.dtype import DType
 from tilefarm.target import Host
 
 from compile_worker.codegen.dots import INSTRUCTIONS
-from compile_worker.emit import Kernel, kernel_object, kernel_text
+from compile_worker.emit import kernel_object, kernel_text
 from compile_worker.ir.expr import Buffer, Cast, Var
 from compile_worker.ir.func import Func
 from compile_worker.ir.interpret import interpret
@@ -77,7 +77,7 @@ def test_sums_are_those_of_the_interpreter(name: str, count: int, tmp_path: Path
     for gap in (0, 4):
         func = vectorize_loops(products(count, gap=gap), target)
         kernel = tmp_path / f"kernel{gap}.so"
-        kernel.write_bytes(kernel_object(Kernel("entry", func), target))
+        kernel.write_bytes(kernel_object(func, "entry", target))
         arrays = arrays_of(func)
         found = np.full(48, 7, np.int32)
         assert call(runtime_double(tmp_path), kernel, "entry", [*arrays.values(), found]) == 0
@@ -93,9 +93,9 @@ def test_signs_and_data_of_each_lane(name: str, dtype: DType, tmp_path: Path) ->
     target = replace(SIM, host=X86[name][0])
     for at, func in enumerate([own_products(dtype), products(8, pixels=1, dtype=dtype)]):
         lowered = vectorize_loops(func, target)
-        assert INSTRUCTIONS[isa_of(target.host).dot] in kernel_text(Kernel("k", lowered), target)
+        assert INSTRUCTIONS[isa_of(target.host).dot] in kernel_text(lowered, "k", target)
         kernel = tmp_path / f"kernel{at}.so"
-        kernel.write_bytes(kernel_object(Kernel("entry", lowered), target))
+        kernel.write_bytes(kernel_object(lowered, "entry", target))
         arrays, found = arrays_of(func), np.full(16, 7, np.int32)
         assert call(runtime_double(tmp_path), kernel, "entry", [*arrays.values(), found]) == 0
         wanted = interpret(func, {**arrays, "acc": np.full(16, 7, np.int32)})["acc"]
@@ -114,7 +114,7 @@ def test_every_host_uses_its_instruction(host: Host, instruction: str) -> None:
     target = replace(SIM, host=host)
     func = vectorize_loops(products(16), target)
     assert instruction
-    assert INSTRUCTIONS[instruction] in kernel_text(Kernel("entry", func), target)
+    assert INSTRUCTIONS[instruction] in kernel_text(func, "entry", target)
 
 
 def test_hosts_and_their_vector_units() -> None:
@@ -127,9 +127,7 @@ def test_hosts_and_their_vector_units() -> None:
 
 def test_blocks_narrower_than_a_register_take_the_plain_way() -> None:
     wide = replace(SIM, host=X86["avx512vnni"][0])
-    assert "vpdpbusd" not in kernel_text(
-        Kernel("entry", vectorize_loops(products(8, lanes=8), wide)), wide
-    )
+    assert "vpdpbusd" not in kernel_text(vectorize_loops(products(8, lanes=8), wide), "entry", wide)
 
 
 def test_other_sums_are_no_dot_products() -> None:

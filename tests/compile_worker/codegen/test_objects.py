@@ -19,9 +19,9 @@ from tilefarm.target import Host
 from compile_worker.codegen.elf import undefined_symbols
 from compile_worker.codegen.link import find_linker, link, shared_object
 from compile_worker.codegen.machine import object_code
-from compile_worker.emit import Kernel, kernel_object, kernel_text
+from compile_worker.emit import kernel_object, kernel_text
 from compile_worker.lowering import lower
-from compile_worker.machines.vta.codegen.runtime_abi import FUNCTIONS, declarations
+from compile_worker.machines.vta.codegen.runtime_abi import FUNCTIONS, RUNTIME
 from compile_worker.te import nest_of
 
 TESTS = Path(__file__).parents[2]
@@ -31,8 +31,8 @@ CONV = lower(scheduled(conv2d(2, 2, 4, 8), Tiling(co=2, h=2, slots=2, acc_slots=
 
 
 def code_of(name: str, host: Host) -> bytes:
-    kernel = Kernel("entry", lower(nest_of(EXAMPLES[name], SIM), SIM))
-    text = f"{declarations()}\n{kernel_text(kernel, SIM)}"
+    kernel = lower(nest_of(EXAMPLES[name], SIM), SIM)
+    text = f"{RUNTIME.declarations}\n{kernel_text(kernel, 'entry', SIM)}"
     return object_code(text, host, fast_code=True)
 
 
@@ -48,14 +48,13 @@ def test_other_processors_need_no_library_either(name: str, host: Host) -> None:
 
 
 def test_accelerator_kernels_call_the_runtime() -> None:
-    text = f"{declarations()}\n{kernel_text(Kernel('entry', CONV), SIM)}"
+    text = f"{RUNTIME.declarations}\n{kernel_text(CONV, 'entry', SIM)}"
     found = undefined_symbols(object_code(text, SIM.host, fast_code=False))
     assert found == FUNCTIONS.keys()
 
 
 def test_the_same_kernel_gives_the_same_bytes() -> None:
-    kernel = Kernel("entry", CONV)
-    assert kernel_object(kernel, SIM) == kernel_object(kernel, SIM)
+    assert kernel_object(CONV, "entry", SIM) == kernel_object(CONV, "entry", SIM)
 
 
 def test_every_worker_makes_the_same_bytes() -> None:
@@ -105,13 +104,13 @@ def test_what_the_linker_says_is_quoted() -> None:
 def test_a_processor_that_llvm_does_not_know() -> None:
     unknown = replace(SIM, host=Host(triple="pdp11-unknown-none", cpu="generic"))
     with pytest.raises(TargetError, match="no code generator for pdp11"):
-        kernel_object(Kernel("entry", CONV), unknown)
+        kernel_object(CONV, "entry", unknown)
 
 
 def test_host_code_and_recorders_as_text(golden: Golden) -> None:
-    golden(kernel_text(Kernel("entry", CONV), SIM))
+    golden(kernel_text(CONV, "entry", SIM))
 
 
 def test_entry_type_is_the_documented_one() -> None:
-    text = kernel_text(Kernel("entry", CONV), SIM)
+    text = kernel_text(CONV, "entry", SIM)
     assert re.search(r"define\s+i32 @entry\(ptr %buffers, ptr %offsets\)", text)

@@ -18,7 +18,7 @@ from tilefarm.trace import Step, Trace
 from compile_worker.codegen.elf import undefined_symbols
 from compile_worker.codegen.parallel import SETTER, parallel_loop
 from compile_worker.compiler import compile_kernel, compile_program, lowered
-from compile_worker.emit import Kernel, kernel_text
+from compile_worker.emit import kernel_text
 from compile_worker.ir.interpret import interpret
 from compile_worker.machines.vta.codegen.runtime_abi import FUNCTIONS
 from compile_worker.te import nest_of
@@ -104,4 +104,4 @@ def test_a_parallel_loop_inside_of_another_runs_alone() -> None:
 
 
 def test_a_parallel_kernel_as_text(golden: Golden) -> None:
-    golden(kernel_text(Kernel("entry", lowered(job())), SIM))
+    golden(kernel_text(lowered(job()), "entry", SIM))

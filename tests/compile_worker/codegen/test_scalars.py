@@ -16,7 +16,7 @@ from kit.kernels.runtime_double import call, runtime_double
 from tilefarm.dtype import DType
 from tilefarm.target import TARGETS
 
-from compile_worker.emit import Kernel, kernel_object
+from compile_worker.emit import kernel_object
 from compile_worker.ir.evaluate import evaluate
 from compile_worker.ir.expr import (
     INDEX,
@@ -52,7 +52,7 @@ pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="runs x86
 
 def run(func: Func, folder: Path, *arrays: np.ndarray[Any, Any]) -> None:
     with NamedTemporaryFile(dir=folder, suffix=".so", delete=False) as file:
-        file.write(kernel_object(Kernel("entry", func), SIM))  # a loaded file may not change
+        file.write(kernel_object(func, "entry", SIM))  # a loaded file may not change
     kernel = Path(file.name)
     assert call(runtime_double(folder), kernel, "entry", arrays) == 0
 

@@ -20,12 +20,11 @@ from tilefarm.errors import TargetError
 from tilefarm.target import Host
 from tilefarm.trace import Step, Trace
 
-from compile_worker import emit
-from compile_worker.codegen import link
+from compile_worker.codegen import link, objects
 from compile_worker.codegen.machine import object_code
 from compile_worker.codegen.small_link import small_shared_object
 from compile_worker.compiler import compile_kernel, compile_program
-from compile_worker.machines.vta.codegen.runtime_abi import FUNCTIONS, declarations
+from compile_worker.machines.vta.codegen.runtime_abi import FUNCTIONS, RUNTIME
 from device_server.device.elf import Machine, rejection
 
 from .references import ElfFile, goals
@@ -70,7 +69,7 @@ def compiled(name: str, host: str) -> Artifact:
 @cache
 def object_of(name: str, host: str) -> bytes:
     """The object file that the linker is given."""
-    with mock.patch.object(emit, "link", wraps=lambda code, *_: code):
+    with mock.patch.object(objects, "link", wraps=lambda code, *_: code):
         return compiled(name, host).code
 
 
@@ -160,7 +159,8 @@ SPECIAL = {
 @pytest.mark.parametrize("name", SPECIAL)
 @every_host
 def test_what_is_special_is_left_to_a_linker(host: str, name: str) -> None:
-    text = f"{declarations()}\ndefine void @entry() nounwind {{\n  ret void\n}}\n{SPECIAL[name]}\n"
+    entry = "define void @entry() nounwind {\n  ret void\n}"
+    text = f"{RUNTIME.declarations}\n{entry}\n{SPECIAL[name]}\n"
     source = object_code(text, HOSTS[host], fast_code=False)
     assert small_shared_object(source) is None
     if host == "x86_64":

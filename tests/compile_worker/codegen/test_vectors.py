@@ -8,7 +8,7 @@ from kit.kernels.nests import SIM, nest
 from tilefarm.dtype import DType
 
 from compile_worker.codegen.lane_runs import LaneRun, runs
-from compile_worker.emit import Kernel, kernel_text
+from compile_worker.emit import kernel_text
 from compile_worker.ir.expr import Buffer, Var
 from compile_worker.ir.func import Func
 from compile_worker.ir.stmt import Alloc, For, LoopKind, Store
@@ -34,7 +34,7 @@ def test_lanes_that_are_not_active_are_in_no_run() -> None:
 
 
 def test_a_cpu_kernel_in_vectors(golden: Golden) -> None:
-    golden(kernel_text(Kernel("entry", lower(nest("add"), SIM)), SIM))
+    golden(kernel_text(lower(nest("add"), SIM), "entry", SIM))
 
 
 @pytest.mark.parametrize(
@@ -48,4 +48,4 @@ def test_a_cpu_kernel_in_vectors(golden: Golden) -> None:
 def test_what_has_no_vector_code_is_a_bug_of_the_caller(body: Alloc | Store, why: str) -> None:
     func = Func("f", (OUT,), For(I, 8, body, LoopKind.VECTORIZED))
     with pytest.raises(TypeError, match=why):
-        kernel_text(Kernel("entry", func), SIM)
+        kernel_text(func, "entry", SIM)

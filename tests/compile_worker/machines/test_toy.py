@@ -17,7 +17,7 @@ from tilefarm.workload import Workload
 
 from compile_worker.compiler import compile_kernel
 from compile_worker.ir.interpret import interpret
-from compile_worker.lowering import MACHINES
+from compile_worker.machines.known import MACHINES
 from compile_worker.schedule import replay
 from compile_worker.space import generate
 from compile_worker.te import nest_of

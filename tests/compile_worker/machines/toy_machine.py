@@ -182,6 +182,7 @@ TOY: Final = Machine(
         Pass("check_room", check_room, Stage.DECOMPOSED),
     ),
     space=space,
+    text=lambda func, symbol, target: "\n".join(map(str, instructions(func))),
     build=lambda func, symbol, target: json.dumps(instructions(func)).encode(),
     features=lambda func, target: {"instructions": float(len(instructions(func)))},
 )

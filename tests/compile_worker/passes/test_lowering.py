@@ -12,7 +12,8 @@ from tilefarm.workload import Workload
 from compile_worker.ir.func import Func
 from compile_worker.ir.printer import show
 from compile_worker.ir.stmt import For
-from compile_worker.lowering import MACHINES, lower
+from compile_worker.lowering import lower
+from compile_worker.machines.known import MACHINES
 from compile_worker.passes.nests import of_kind
 from compile_worker.pipeline import Pass
 from compile_worker.schedule import replay

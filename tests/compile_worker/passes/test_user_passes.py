@@ -18,7 +18,8 @@ from compile_worker.ir.func import Func
 from compile_worker.ir.stmt import For, LoopKind
 from compile_worker.ir.verify import Stage
 from compile_worker.ir.visit import find
-from compile_worker.lowering import MACHINES, lower, with_pass
+from compile_worker.lowering import lower, with_pass
+from compile_worker.machines.known import MACHINES
 from compile_worker.pipeline import Pass, PassError
 
 CPU = MACHINES["cpu"].passes

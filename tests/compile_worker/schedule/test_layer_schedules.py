@@ -14,7 +14,7 @@ from kit.kernels.nests import SIM, conv2d, inputs_of
 from kit.kernels.schedules import Tiling, outputs
 from kit.kernels.traces import scheduled
 
-from compile_worker.emit import Kernel, kernel_text
+from compile_worker.emit import kernel_text
 from compile_worker.errors import Refused
 from compile_worker.lowering import lower
 from compile_worker.schedule import Schedule, replay
@@ -46,7 +46,7 @@ def explore(examples: int, *, derandomize: bool) -> int:
         with suppress(Refused):
             lowered = lower(schedule.func, SIM, check=True)
             np.testing.assert_array_equal(outputs(lowered, arrays)["out"], wanted)
-            assert kernel_text(Kernel("entry", lowered), SIM)
+            assert kernel_text(lowered, "entry", SIM)
             taken.append(schedule)
 
     check()

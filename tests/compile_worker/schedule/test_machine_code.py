@@ -15,7 +15,7 @@ from kit.kernels.nests import EXAMPLES, SIM, inputs_of
 from kit.kernels.runtime_double import call, outputs_like, runtime_double
 from kit.kernels.traces import scheduled
 
-from compile_worker.emit import Kernel, kernel_object
+from compile_worker.emit import kernel_object
 from compile_worker.ir.interpret import interpret
 from compile_worker.lowering import lower
 from compile_worker.schedule import Schedule
@@ -54,7 +54,7 @@ def explore(folder: Path, accepted: Counter[str], examples: int, *, derandomize:
         lowered = lower(schedule.func, SIM, check=True)
         kernel = folder / "kernel.so"
         kernel = kernel.with_stem(f"kernel{accepted.total()}")
-        kernel.write_bytes(kernel_object(Kernel("entry", lowered), SIM))
+        kernel.write_bytes(kernel_object(lowered, "entry", SIM))
         wanted = interpret(func, arrays)
         made = outputs_like({name: (each.shape, each.dtype) for name, each in wanted.items()})
         assert call(runtime, kernel, "entry", [*arrays.values(), *made.values()]) == 0

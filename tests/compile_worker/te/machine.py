@@ -10,7 +10,7 @@ import numpy.typing as npt
 from kit.kernels.nests import SIM
 from kit.kernels.runtime_double import call, outputs_like, runtime_double
 
-from compile_worker.emit import Kernel, kernel_object
+from compile_worker.emit import kernel_object
 from compile_worker.ir.func import Func
 from compile_worker.ir.interpret import interpret
 from compile_worker.lowering import lower
@@ -23,7 +23,7 @@ def run_compiled(folder: Path, func: Func, inputs: Arrays) -> dict[str, npt.NDAr
     shapes = {name: (each.shape, each.dtype) for name, each in interpret(func, inputs).items()}
     runtime = runtime_double(folder)
     kernel = folder / f"kernel{len(list(folder.iterdir()))}.so"
-    kernel.write_bytes(kernel_object(Kernel("entry", lower(func, SIM, check=True)), SIM))
+    kernel.write_bytes(kernel_object(lower(func, SIM, check=True), "entry", SIM))
     made = outputs_like(shapes)
     assert call(runtime, kernel, "entry", [*inputs.values(), *made.values()]) == 0
     return made

@@ -11,7 +11,7 @@ from kit.kernels.programs import SIM
 from tilefarm.errors import InfraError
 from tilefarm.trace import Step, Trace
 
-from compile_worker.lowering import MACHINES
+from compile_worker.machines.known import MACHINES
 from driver.benchmarks.compiler import candidates, document, tables
 from driver.benchmarks.compiler_stages import LayerFigures, layer_figures, processor_seconds
 from driver.benchmarks.compiler_workers import WorkerMemory, rate, worker_memory

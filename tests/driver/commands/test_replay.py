@@ -11,7 +11,7 @@ from tilefarm.artifact import CompileJob
 from tilefarm.measurement import Status
 from tilefarm.trace import Step, Trace
 
-from compile_worker.lowering import MACHINES
+from compile_worker.machines.known import MACHINES
 from compile_worker.trail import LastStep
 from driver import cli
 from driver.farm.compiling.reproducers import Reproducer, Reproducers

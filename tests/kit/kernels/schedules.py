@@ -16,8 +16,8 @@ from tilefarm.workload import Workload
 from compile_worker.ir.func import Func
 from compile_worker.ir.interpret import interpret
 from compile_worker.ir.verify import verify
-from compile_worker.lowering import MACHINES
 from compile_worker.machine import machine_of
+from compile_worker.machines.known import MACHINES
 from compile_worker.schedule import replay
 from compile_worker.te import nest_of
 

@@ -16,12 +16,12 @@ Beside it there is an entry for each call, which makes that call and waits: what
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from tilefarm.artifact import Call, ProgramJob
+from tilefarm.artifact import ProgramJob
 from tilefarm.target import Target
 
-from compile_worker.codegen.llvm import PLAIN_CODE, entry_text, handle_and_offset
+from compile_worker.codegen.network import Calls, alone, answered, ended
 from compile_worker.codegen.text import FunctionText
 from compile_worker.ir.stmt import Module
 from compile_worker.machines.vta.codegen.runtime_abi import WAIT_CYCLES
@@ -52,31 +52,23 @@ BARRIER_INSTRUCTIONS = 3
 def network_text(job: ProgramJob, queued: Sequence[QueuedCall]) -> str:
     """LLVM text of the entry; the first answer that is not 0 ends it and is its own answer."""
     text = FunctionText(job.entry)
-    most = max((len(call.arguments) for call in job.calls), default=1)
-    handles = text.in_entry(f"alloca [{most} x ptr]")
-    offsets = text.in_entry(f"alloca [{most} x i64]")
     command = text.op("call ptr @VTATLSCommandHandle()")
-    buffers = [handle_and_offset(text, position) for position in range(job.buffers)]
-    after = endings(queued, job.target)
+    calls, after = Calls(text, job), endings(queued, job.target)
     for call, kernel, ending in zip(job.calls, queued, after, strict=True):
-        _pass_arguments(text, call, buffers, handles, offsets)
-        _answered(text, f"@{kernel.symbol}(ptr {handles}, ptr {offsets}) noinline")
+        calls.call(call, kernel.symbol)
         if ending == "wait":
             text.do(f"call void @VTASynchronize(ptr {command}, i32 {WAIT_CYCLES})")
         elif ending == "barrier":
             for function, source, sink in BARRIER:
                 tokens = f"i32 {source.value}, i32 {sink.value}"
-                _answered(text, f"@{function}(ptr {command}, {tokens})")
-    text.do("ret i32 0")
-    return entry_text(job.entry, text, attributes=PLAIN_CODE)
+                answered(text, f"@{function}(ptr {command}, {tokens})")
+    return ended(job, text)
 
 
 def call_texts(job: ProgramJob, queued: Sequence[QueuedCall]) -> list[str]:
     """LLVM text of an entry for each call: a network that makes it alone."""
-    return [
-        network_text(replace(job, entry=entry, calls=(call,)), (kernel,))
-        for entry, call, kernel in zip(job.call_entries, job.calls, queued, strict=True)
-    ]
+    pairs = zip(alone(job), queued, strict=True)
+    return [network_text(single, (kernel,)) for single, kernel in pairs]
 
 
 def endings(queued: Sequence[QueuedCall], target: Target) -> list[str]:
@@ -102,22 +94,3 @@ def _fits(stream: StreamSize, uops: int, instructions: int, target: Target) -> b
     """Whether one more kernel fits into a run that holds so much already."""
     more = instructions + stream.instructions + CLOSING
     return uops_fit(target, uops + stream.uops) is None and instructions_fit(more) is None
-
-
-def _answered(text: FunctionText, call: str) -> None:
-    """Call a function; unless it answers 0, that is the entry's answer too."""
-    answer = text.op(f"call i32 {call}")
-    with text.when(text.op(f"icmp ne i32 {answer}, 0")):
-        text.do(f"ret i32 {answer}")
-        text.begin(text.fresh_label())
-
-
-def _pass_arguments(
-    text: FunctionText, call: Call, buffers: Sequence[tuple[str, str]], handles: str, offsets: str
-) -> None:
-    for position, (buffer, nbytes) in enumerate(call.arguments):
-        handle, start = buffers[buffer]
-        slot = text.op(f"getelementptr ptr, ptr {handles}, i64 {position}")
-        text.do(f"store ptr {handle}, ptr {slot}")
-        place = text.op(f"getelementptr i64, ptr {offsets}, i64 {position}")
-        text.do(f"store i64 {text.op(f'add i64 {start}, {nbytes}')}, ptr {place}")

@@ -10,7 +10,8 @@ from typing import Final
 
 from tilefarm.target import VtaConfig
 
-from compile_worker.codegen.llvm import PLAIN_CODE, HostWriter, entry_text, handle_and_offset
+from compile_worker.codegen.llvm import PLAIN_CODE, HostWriter, entry_text
+from compile_worker.codegen.runtime import handle_and_offset
 from compile_worker.codegen.scalars import Scalars
 from compile_worker.codegen.text import FunctionText
 from compile_worker.ir.annotations import BASE

@@ -11,6 +11,9 @@ from typing import Final
 from tilefarm.vta_isa import AluOp, Memory, UopMode
 from tilefarm.vta_runtime import OF_KERNELS, Function
 
+from compile_worker.codegen.runtime import Runtime, handle_and_offset
+from compile_worker.codegen.text import FunctionText
+
 
 def _llvm(function: Function) -> str:
     """Its LLVM type: whatever is not a pointer has 32 bits, or is nothing."""
@@ -41,11 +44,15 @@ WAIT_CYCLES: Final = 1 << 31
 """How long a synchronization may take; the value that TVM's own kernels pass."""
 
 
-def declarations() -> str:
-    """LLVM declarations of every function of the ABI."""
-    return "\n".join(_declaration(name, kind) for name, kind in FUNCTIONS.items())
+def _pointers(text: FunctionText, count: int) -> list[str]:
+    """Where each parameter's memory is: the library knows, by a handle."""
+    command = text.op("call ptr @VTATLSCommandHandle()")
+    found = []
+    for position in range(count):
+        handle, offset = handle_and_offset(text, position)
+        start = text.op(f"call ptr @VTABufferCPUPtr(ptr {command}, ptr {handle})")
+        found.append(text.op(f"getelementptr i8, ptr {start}, i64 {offset}"))
+    return found
 
 
-def _declaration(name: str, kind: str) -> str:
-    result, arguments = kind.split(" ", 1)
-    return f"declare {result} @{name}{arguments} nounwind"
+RUNTIME: Final = Runtime(FUNCTIONS, _pointers)

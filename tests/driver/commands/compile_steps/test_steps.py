@@ -12,7 +12,8 @@ from compile_worker.ir.func import Func
 from compile_worker.ir.parser import parse
 from compile_worker.ir.printer import show
 from compile_worker.ir.verify import Stage
-from compile_worker.lowering import MACHINES, with_pass
+from compile_worker.lowering import with_pass
+from compile_worker.machines.known import MACHINES
 from compile_worker.pipeline import Pass
 from compile_worker.space import generate
 from driver.commands.compile_steps.steps import compiled, counted, difference, known_names

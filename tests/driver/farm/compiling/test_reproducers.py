@@ -16,7 +16,7 @@ from tilefarm.measurement import Status
 from tilefarm.trace import Step, Trace
 
 from compile_worker.ir.parser import parse
-from compile_worker.lowering import MACHINES
+from compile_worker.machines.known import MACHINES
 from compile_worker.trail import LastStep, Trail
 from compile_worker.worker import Result
 from driver.farm.compiling.executor import Builds, Workers
