@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from compile_worker.codegen.elf_tables import section_rows, shape_of, text_at
+from compile_worker.codegen.elf_tables import class_of, section_rows, text_at
 
 _SYMBOL_TABLE: Final = 2
 
@@ -16,7 +16,7 @@ def undefined_symbols(code: bytes) -> frozenset[str]:
     for section in sections:
         if section.kind == _SYMBOL_TABLE:
             strings = sections[section.link].offset
-            for row in shape_of(code).symbol.all(code, section.offset, section.nbytes):
+            for row in class_of(code).symbol.all(code, section.offset, section.nbytes):
                 name, _, _, home, _, _ = row
                 if name and home == 0:
                     names.add(text_at(code, strings + name))

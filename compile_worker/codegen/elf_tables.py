@@ -45,80 +45,81 @@ class TableRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
-    """How the files of one class are written.
+class ElfClass:
+    """How the files of one class, of 32 or of 64 bits, are written.
 
     header: of the file, without its first 16 bytes.
     relocation: (offset, info, addend), or without addend where that lies in place.
-    symbol_bits: how far a relocation's symbol is shifted in its info, the type below.
     """
 
     number: int
-    word_nbytes: int
     header: TableRow
     segment: TableRow
     section: TableRow
     symbol: TableRow
     relocation: TableRow
     dynamic: TableRow
-    symbol_bits: int
+
+    @property
+    def word_nbytes(self) -> int:
+        """Bytes of an address."""
+        return 4 * self.number
+
+    @property
+    def symbol_bits(self) -> int:
+        """How far a relocation's symbol is shifted in its info, the type below."""
+        return 32 if self.number == _WIDE_CLASS else 8
 
     @property
     def header_nbytes(self) -> int:
         return 16 + self.header.nbytes
 
 
-WIDE: Final = Shape(
+WIDE: Final = ElfClass(
     number=_WIDE_CLASS,
-    word_nbytes=8,
     header=TableRow(struct.Struct("<HHIQQQIHHHHHH")),
     segment=TableRow(struct.Struct("<IIQQQQQQ")),
     section=TableRow(struct.Struct("<IIQQQQIIQQ")),
     symbol=TableRow(struct.Struct("<IBBHQQ")),
     relocation=TableRow(struct.Struct("<QQq")),
     dynamic=TableRow(struct.Struct("<QQ")),
-    symbol_bits=32,
 )
-NARROW: Final = Shape(
+NARROW: Final = ElfClass(
     number=1,
-    word_nbytes=4,
     header=TableRow(struct.Struct("<HHIIIIIHHHHHH")),
     segment=TableRow(struct.Struct("<IIIIIIII"), (0, 2, 3, 4, 5, 6, 1, 7)),
     section=TableRow(struct.Struct("<IIIIIIIIII")),
     symbol=TableRow(struct.Struct("<IIIBBH"), (0, 4, 5, 1, 2, 3)),
     relocation=TableRow(struct.Struct("<II"), (0, 1)),
     dynamic=TableRow(struct.Struct("<II")),
-    symbol_bits=8,
 )
 
 
-def shape_of(code: bytes) -> Shape:
-    """The shape of an ELF file."""
+def class_of(code: bytes) -> ElfClass:
+    """The class of an ELF file."""
     return WIDE if code[_CLASS] == _WIDE_CLASS else NARROW
 
 
 @dataclass(frozen=True, slots=True)
 class SectionRow:
-    """A row of the table of sections; `name` is the offset of its text."""
+    """What is asked of a row of the table of sections; `name` is the offset of its text."""
 
     name: int
     kind: int
     flags: int
-    address: int
     offset: int
     nbytes: int
     link: int
     info: int
     align: int
-    entry_nbytes: int
 
 
 def section_rows(code: bytes) -> tuple[list[SectionRow], int]:
     """The table of sections of a file, and which of them has their names."""
-    shape = shape_of(code)
-    _, _, _, _, _, start, _, _, _, _, _, count, names = shape.header.unpack(code, 16)
-    rows = shape.section.all(code, start, count * shape.section.nbytes)
-    return [SectionRow(*row) for row in rows], names
+    elf = class_of(code)
+    _, _, _, _, _, start, _, _, _, _, _, count, names = elf.header.unpack(code, 16)
+    rows = elf.section.all(code, start, count * elf.section.nbytes)
+    return [SectionRow(*row[:3], *row[4:9]) for row in rows], names  # no address, no entry's size
 
 
 def text_at(code: bytes, at: int) -> str:

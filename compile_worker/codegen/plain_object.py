@@ -14,11 +14,11 @@ from typing import Final, NamedTuple
 from compile_worker.codegen.elf_tables import (
     NARROW,
     SectionRow,
+    class_of,
     section_rows,
-    shape_of,
     text_at,
 )
-from compile_worker.codegen.processors import PROCESSORS, Distance, Processor
+from compile_worker.codegen.processors import PROCESSORS, Distance, ElfMachine
 
 _RELOCATABLE: Final = 1
 
@@ -85,7 +85,7 @@ class Relocation(NamedTuple):
 class PlainObject:
     """What an object file says: its processor, sections and symbols by number, relocations."""
 
-    processor: Processor
+    processor: ElfMachine
     flags: int
     sections: list[Section] = field(default_factory=list)
     symbols: list[Symbol] = field(default_factory=list)
@@ -100,10 +100,10 @@ def plain_object(code: bytes) -> PlainObject | None:
     """What an object file says; None if it has sections, symbols or relocations of other kinds."""
     if code[:4] != b"\x7fELF" or code[5:6] != b"\1":
         return None
-    shape = shape_of(code)
-    kind, number, _, _, _, _, flags, *_ = shape.header.unpack(code, 16)
+    elf = class_of(code)
+    kind, number, _, _, _, _, flags, *_ = elf.header.unpack(code, 16)
     processor = PROCESSORS.get(number)
-    if kind != _RELOCATABLE or processor is None or processor.shape is not shape:
+    if kind != _RELOCATABLE or processor is None or processor.elf is not elf:
         return None
     made = PlainObject(processor, flags)
     try:
@@ -129,7 +129,7 @@ def _read(code: bytes, made: PlainObject) -> None:
 
 def _unwinds_nothing(code: bytes, row: SectionRow) -> bool:
     """Whether a section is armv7's table of how to unwind, and says of all code that one cannot."""
-    if row.kind != _EXIDX or shape_of(code) is not NARROW:
+    if row.kind != _EXIDX or class_of(code) is not NARROW:
         return False
     pairs = struct.iter_unpack("<II", code[row.offset : row.offset + row.nbytes])
     return all(how == _CANNOT_UNWIND for _, how in pairs)
@@ -148,19 +148,19 @@ def _section(code: bytes, name: str, row: SectionRow, *, is_forgotten: bool) -> 
 def _symbols(code: bytes, row: SectionRow, strings: int) -> list[Symbol]:
     return [
         Symbol(text_at(code, strings + name), section, value, nbytes, info, other == _DEFAULT)
-        for name, info, other, section, value, nbytes in shape_of(code).symbol.all(
+        for name, info, other, section, value, nbytes in class_of(code).symbol.all(
             code, row.offset, row.nbytes
         )
     ]
 
 
 def _relocations(code: bytes, row: SectionRow, made: PlainObject) -> list[Relocation]:
-    shape = made.processor.shape
+    elf = made.processor.elf
     found = []
-    for offset, info, *rest in shape.relocation.all(code, row.offset, row.nbytes):
-        kind = info & (1 << shape.symbol_bits) - 1
+    for offset, info, *rest in elf.relocation.all(code, row.offset, row.nbytes):
+        kind = info & (1 << elf.symbol_bits) - 1
         addend = rest[0] if rest else _in_place(made, made.sections[row.info], offset, kind)
-        found.append(Relocation(row.info, offset, info >> shape.symbol_bits, kind, addend))
+        found.append(Relocation(row.info, offset, info >> elf.symbol_bits, kind, addend))
     return found
 
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from compile_worker.codegen.elf_tables import NARROW, WIDE, Shape
+from compile_worker.codegen.elf_tables import NARROW, WIDE, ElfClass
 
 _IN_PAGE: Final = 0xFFF
 
@@ -81,7 +81,7 @@ def _quotient(value: int, unit: int, bits: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Processor:
+class ElfMachine:
     """A processor for whose objects shared ones are made.
 
     calls: references that may lead to a stub, and from there to a function that the loader finds.
@@ -92,7 +92,7 @@ class Processor:
     """
 
     number: int
-    shape: Shape
+    elf: ElfClass
     page_nbytes: int
     calls: Mapping[int, Reference]
     near: Mapping[int, Reference]
@@ -145,12 +145,12 @@ _X86_PLT32: Final = {4: Distance(32)}
 _AARCH64_CALLS: Final = {282: Distance(26, 4), 283: Distance(26, 4)}
 _ARM_CALLS: Final = {28: Distance(24, 4), 29: Distance(24, 4)}
 
-PROCESSORS: Final[Mapping[int, Processor]] = {
+PROCESSORS: Final[Mapping[int, ElfMachine]] = {
     each.number: each
     for each in (
-        Processor(
+        ElfMachine(
             number=62,
-            shape=WIDE,
+            elf=WIDE,
             page_nbytes=0x1000,
             calls=_X86_PLT32,
             near={**_X86_PLT32, 2: Distance(32)},
@@ -158,9 +158,9 @@ PROCESSORS: Final[Mapping[int, Processor]] = {
             stub_nbytes=8,
             stub=_x86_stub,
         ),
-        Processor(
+        ElfMachine(
             number=183,
-            shape=WIDE,
+            elf=WIDE,
             page_nbytes=0x10000,
             calls=_AARCH64_CALLS,
             near={
@@ -172,9 +172,9 @@ PROCESSORS: Final[Mapping[int, Processor]] = {
             stub_nbytes=16,
             stub=_aarch64_stub,
         ),
-        Processor(
+        ElfMachine(
             number=40,
-            shape=NARROW,
+            elf=NARROW,
             page_nbytes=0x10000,
             calls=_ARM_CALLS,
             near={**_ARM_CALLS, 3: Distance(32)},

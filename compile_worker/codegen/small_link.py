@@ -56,8 +56,8 @@ class _Writer:
     def __init__(self, found: PlainObject) -> None:
         self._found = found
         self._processor = found.processor
-        self._shape = found.processor.shape
-        self._form = RELA if self._shape is WIDE else REL
+        self._elf = found.processor.elf
+        self._form = RELA if self._elf is WIDE else REL
         used = {relocation.symbol for relocation in found.relocations}
         self._wanted = [n for n, s in enumerate(found.symbols) if n in used and s.section == 0]
         self._exported = [n for n, s in enumerate(found.symbols) if s.is_exported]
@@ -72,7 +72,7 @@ class _Writer:
         fixed = [*tables, *self._fixed]
         written = [dynamic, slots, *self._written]
         page_nbytes = self._processor.page_nbytes
-        end = _place(fixed, start_of(self._shape))
+        end = _place(fixed, start_of(self._elf))
         begin = end + (-end) % 8 + page_nbytes  # in memory; in the file a page before
         data_end = _place(written, begin)
         memory_end = _place(self._zeroed, data_end)
@@ -85,10 +85,10 @@ class _Writer:
 
     def _tables(self, strings_nbytes: int) -> tuple[list[Section], Section, Section]:
         """Sections, still empty: what is only read, the dynamic section, and the slots."""
-        shape, word, calls = self._shape, self._shape.word_nbytes, len(self._wanted)
+        elf, word, calls = self._elf, self._elf.word_nbytes, len(self._wanted)
         count = 1 + calls + len(self._exported)
-        symbol, relocation = shape.symbol.nbytes, shape.relocation.nbytes
-        entry, stub = shape.dynamic.nbytes, self._processor.stub_nbytes
+        symbol, relocation = elf.symbol.nbytes, elf.relocation.nbytes
+        entry, stub = elf.dynamic.nbytes, self._processor.stub_nbytes
         name = _RELOCATIONS[self._form][0]
         tables = [
             _made(".hash", _HASH, 4 * (3 + count), 8, link=".dynsym", entry=4),
@@ -113,12 +113,12 @@ class _Writer:
         at[".dynstr"].content += strings
         at[".dynsym"].content += self._symbols(everything)
         relocations, *tags = _RELOCATIONS[self._form]
-        shape, processor = self._shape, self._processor
+        elf, processor = self._elf, self._processor
         for position in range(len(self._wanted)):
-            slot = at[".got"].address + shape.word_nbytes * position
+            slot = at[".got"].address + elf.word_nbytes * position
             stub = at[".plt"].address + processor.stub_nbytes * position
-            info = position + 1 << shape.symbol_bits | processor.fills_slot
-            at[relocations].content += shape.relocation.pack(slot, info, 0)
+            info = position + 1 << elf.symbol_bits | processor.fills_slot
+            at[relocations].content += elf.relocation.pack(slot, info, 0)
             at[".plt"].content += processor.stub(stub, slot)
         at[".got"].content += bytes(at[".got"].nbytes)
         entries = [
@@ -126,18 +126,18 @@ class _Writer:
             (_DT_STRTAB, at[".dynstr"].address),
             (_DT_SYMTAB, at[".dynsym"].address),
             (_DT_STRSZ, len(strings)),
-            (_DT_SYMENT, shape.symbol.nbytes),
+            (_DT_SYMENT, elf.symbol.nbytes),
             (tags[0], at[relocations].address),
             (tags[1], at[relocations].nbytes),
-            (tags[2], shape.relocation.nbytes),
+            (tags[2], elf.relocation.nbytes),
             (0, 0),
         ]
         for tag, value in entries:
-            at[".dynamic"].content += shape.dynamic.pack(tag, value)
+            at[".dynamic"].content += elf.dynamic.pack(tag, value)
 
     def _symbols(self, everything: Sequence[Section]) -> bytes:
         """The table of the functions that the loader finds, and then of those it is to find."""
-        row, name = self._shape.symbol, 1
+        row, name = self._elf.symbol, 1
         made = bytearray(row.nbytes)
         for number in (*self._wanted, *self._exported):
             symbol = self._found.symbols[number]

@@ -18,32 +18,47 @@ _WEIGHT_BYTES_A_CYCLE: Final = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LoadCosts:
+    """Cycles of a load: for each element of a memory, and `latency` beyond elements and rows."""
+
+    inp: int
+    wgt: int
+    acc: int
+    latency: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreCosts:
+    """Cycles of a store.
+
+    Attributes:
+        element: for each element; scattered: for one alone in its row.
+        row: for each row; start: beyond its elements and rows.
+    """
+
+    element: int
+    scattered: int
+    row: int
+    start: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Costs:
     """Cycles by what takes them.
 
     Attributes:
         start: of a GEMM or ALU instruction beyond its micro-ops.
         immediate: of an ALU operation with an immediate, for each vector; a register takes 2.
-        inp_element, wgt_element, acc_element: of a load, for each element.
-        load_latency: of a load, beyond its elements and rows.
         row: of a copy, for each row; 0 where rows follow one another without a gap.
-        store_element: of a store, for each element; scattered_element: for one alone in its row.
-        store_row: of a store, for each row; store_start: beyond its elements and rows.
         uop_load: of loading a kernel's micro-ops; uop_quarters: for each of them, in quarters.
         slot_kernels: kernels that are loaded for each accumulator slot beside the sums.
     """
 
     start: int
     immediate: int
-    inp_element: int
-    wgt_element: int
-    acc_element: int
-    load_latency: int
+    load: LoadCosts
     row: int
-    store_element: int
-    scattered_element: int
-    store_row: int
-    store_start: int
+    store: StoreCosts
     uop_load: int
     uop_quarters: int
     slot_kernels: int
@@ -69,18 +84,18 @@ def costs_of(target: Target) -> Costs:
     again = _SLOT_KERNELS_AGAIN if target.board.runtime == "original" else _SLOT_KERNELS
     if target.board.design == "hls":
         latency = target.timing.dram_delay_cycles + _MEMORY_PATH
+        out = max(1, vta.out_nbytes // bus)
         return Costs(
             start=20,
             immediate=2,
-            inp_element=max(1, inp),
-            wgt_element=max(wgt, vta.wgt_nbytes // _WEIGHT_BYTES_A_CYCLE),
-            acc_element=max(1, acc),
-            load_latency=9,
+            load=LoadCosts(
+                inp=max(1, inp),
+                wgt=max(wgt, vta.wgt_nbytes // _WEIGHT_BYTES_A_CYCLE),
+                acc=max(1, acc),
+                latency=9,
+            ),
             row=18 + latency,
-            store_element=max(1, vta.out_nbytes // bus),
-            scattered_element=13 + latency + max(1, vta.out_nbytes // bus),
-            store_row=13 + latency,
-            store_start=3,
+            store=StoreCosts(element=out, scattered=13 + latency + out, row=13 + latency, start=3),
             uop_load=17 + latency,
             uop_quarters=4,
             slot_kernels=again,
@@ -88,15 +103,9 @@ def costs_of(target: Target) -> Costs:
     return Costs(
         start=7,
         immediate=1,
-        inp_element=inp,
-        wgt_element=wgt,
-        acc_element=acc,
-        load_latency=23,
+        load=LoadCosts(inp=inp, wgt=wgt, acc=acc, latency=23),
         row=0,
-        store_element=3,
-        scattered_element=6,
-        store_row=0,
-        store_start=3,
+        store=StoreCosts(element=3, scattered=6, row=0, start=3),
         uop_load=25,
         uop_quarters=2,
         slot_kernels=again,

@@ -18,7 +18,7 @@ from tilefarm.artifact import Artifact, Call, CompileJob, ProgramJob
 from tilefarm.target import Host, Target
 from tilefarm.trace import Step, Trace
 
-from compile_worker import emit
+from compile_worker.codegen import objects
 from compile_worker.codegen.link import link, shared_object
 from compile_worker.compiler import compile_kernel, compile_program
 from compile_worker.ir.interpret import interpret
@@ -140,7 +140,7 @@ def test_programs_are_the_same_on_every_host_by_either_linker(host: str, loaders
             Call(kernel="add", arguments=places[-3:]),
         )
         job = ProgramJob(kernels=kernels, calls=calls, buffers=len(arrays), target=target)
-        with mock.patch.object(emit, "link", linking):
+        with mock.patch.object(objects, "link", linking):
             made = compile_program(job)
         assert isinstance(made, Artifact), made
         return loaders(on).call(made.code, made.symbols[0], arrays)

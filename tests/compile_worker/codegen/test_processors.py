@@ -63,7 +63,7 @@ def test_addends_are_what_is_written(units: int, place: int) -> None:
 @given(at=st.integers(0, 1 << 20), distance=st.integers(2, 1 << 24))
 def test_stubs_jump_to_their_slots(number: int, at: int, distance: int) -> None:
     processor = PROCESSORS[number]
-    word = processor.shape.word_nbytes
+    word = processor.elf.word_nbytes
     at, slot = at * 4, (at * 4 // word + distance) * word
     stub = processor.stub(at, slot)
     assert len(stub) == processor.stub_nbytes

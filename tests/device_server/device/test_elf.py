@@ -19,7 +19,7 @@ from kit.objects.elf_mutants import ADDRESS, ALIGN, FLAGS, KIND, MEMORY, NBYTES,
 from kit.objects.elves import Elf
 from kit.objects.foreign import KERNEL, LINKING, MACHINES, linked
 
-from compile_worker.codegen.elf_tables import section_rows, shape_of
+from compile_worker.codegen.elf_tables import class_of, section_rows
 from compile_worker.codegen.small_link import small_shared_object
 from device_server.device.elf import RUNTIME_SYMBOLS, Machine, rejection
 
@@ -323,7 +323,7 @@ def test_segments_are_apart_whatever_pages_a_system_has(
 def test_tables_that_are_not_whole_are_refused(tag: int, by: int, reason: str) -> None:
     made = Edited(NOTED)
     at, value = made.table(tag)
-    made.code[at : at + 16] = made.shape.dynamic.pack(tag, value + by)
+    made.code[at : at + 16] = made.elf.dynamic.pack(tag, value + by)
     assert reason in str(rejection(made.written(), Machine.X86_64))
 
 
@@ -339,7 +339,7 @@ def test_tables_that_are_not_whole_are_refused(tag: int, by: int, reason: str) -
 def test_tables_are_where_nothing_changes_them(tag: int, table: str) -> None:
     made = Edited(NOTED)
     at, _ = made.table(tag)
-    made.code[at : at + 16] = made.shape.dynamic.pack(tag, made.of(2)[AT])
+    made.code[at : at + 16] = made.elf.dynamic.pack(tag, made.of(2)[AT])
     reason = f"{table} lies where the loader may write before it reads it"
     assert reason in str(rejection(made.written(), Machine.X86_64))
 
@@ -391,7 +391,7 @@ def test_a_long_name_is_not_repeated_at_length() -> None:
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
 def test_sections_have_to_say_what_is_mapped(tmp_path: Path) -> None:
     sound = linked(MACHINES["x86_64"], tmp_path)
-    shape = shape_of(sound)
+    shape = class_of(sound)
     start = shape.header.unpack(sound, 16)[5]
     rows, _ = section_rows(sound)
     kind, flags, address, offset, nbytes = 1, 2, 3, 4, 5

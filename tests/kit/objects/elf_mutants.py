@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from compile_worker.codegen.elf_tables import Shape, shape_of
+from compile_worker.codegen.elf_tables import ElfClass, class_of
 
 KIND, FLAGS, OFFSET, ADDRESS, PHYSICAL, NBYTES, MEMORY, ALIGN = range(8)
 _LOAD, _DYNAMIC, _NOTE = 1, 2, 4
@@ -26,10 +26,10 @@ class Edited:
 
     def __init__(self, code: bytes) -> None:
         self.code = bytearray(code)
-        self.shape: Shape = shape_of(code)
-        header = self.shape.header.unpack(code, 16)
+        self.elf: ElfClass = class_of(code)
+        header = self.elf.header.unpack(code, 16)
         self._start, self._count = header[4], header[9]
-        row = self.shape.segment
+        row = self.elf.segment
         self.segments = [
             list(row.unpack(code, self._start + n * row.nbytes)) for n in range(self._count)
         ]
@@ -37,7 +37,7 @@ class Edited:
     def written(self) -> bytes:
         """The file with its program headers."""
         table = b"".join(
-            self.shape.segment.pack(*(value & self._mask(at) for at, value in enumerate(segment)))
+            self.elf.segment.pack(*(value & self._mask(at) for at, value in enumerate(segment)))
             for segment in self.segments
         )
         made = bytes(self.code)
@@ -62,7 +62,7 @@ class Edited:
 
     def table(self, tag: int) -> tuple[int, int]:
         """The file offset and the value of a dynamic entry; of the end where there is none."""
-        row, dynamic = self.shape.dynamic, self.of(_DYNAMIC)
+        row, dynamic = self.elf.dynamic, self.of(_DYNAMIC)
         begin = max(0, min(dynamic[OFFSET], len(self.code) - row.nbytes))
         for at in range(begin, len(self.code) - row.nbytes + 1, row.nbytes):
             found, value = row.unpack(bytes(self.code[at : at + row.nbytes]), 0)
@@ -71,7 +71,7 @@ class Edited:
         return begin, 0
 
     def _mask(self, at: int) -> int:
-        return (1 << 32) - 1 if at in (KIND, FLAGS) else (1 << 8 * self.shape.word_nbytes) - 1
+        return (1 << 32) - 1 if at in (KIND, FLAGS) else (1 << 8 * self.elf.word_nbytes) - 1
 
 
 def with_decoy(code: bytes, tags: frozenset[int]) -> bytes:
@@ -81,7 +81,7 @@ def with_decoy(code: bytes, tags: frozenset[int]) -> bytes:
     in memory: loaders map it first.
     """
     made = Edited(code)
-    data, dynamic, row = made.of(_LOAD), made.of(_DYNAMIC), made.shape.dynamic
+    data, dynamic, row = made.of(_LOAD), made.of(_DYNAMIC), made.elf.dynamic
     end = dynamic[OFFSET] + dynamic[NBYTES]
     rows = [row.unpack(code, at) for at in range(dynamic[OFFSET], end, row.nbytes)]
     clean = b"".join(row.pack(*entry) for entry in rows if entry[0] not in tags)
@@ -147,13 +147,13 @@ def _changes_rights(made: Edited, rng: np.random.Generator) -> None:
 
 
 def _changes_the_list(made: Edited, rng: np.random.Generator) -> None:
-    row = made.shape.dynamic
+    row = made.elf.dynamic
     at, value = made.table(int(rng.choice(_TAGS)))
     tag = int(rng.choice(_TAGS))
     if rng.integers(2):
         tag, _ = row.unpack(bytes(made.code[at : at + row.nbytes]), 0)
     value += int(rng.choice([0, 0, 1, 8, -8, 24, _PAGE, -value]))
-    _put(made, at, row.pack(tag, value & ((1 << 8 * made.shape.word_nbytes) - 1)))
+    _put(made, at, row.pack(tag, value & ((1 << 8 * made.elf.word_nbytes) - 1)))
 
 
 def _changes_a_table(made: Edited, rng: np.random.Generator) -> None:
@@ -179,7 +179,7 @@ def _changes_a_table(made: Edited, rng: np.random.Generator) -> None:
 
 def _moves_the_list(made: Edited, rng: np.random.Generator) -> None:
     """The dynamic section to a copy elsewhere, with something to run in it."""
-    dynamic, row = made.of(_DYNAMIC), made.shape.dynamic
+    dynamic, row = made.of(_DYNAMIC), made.elf.dynamic
     content = bytes(made.code[dynamic[OFFSET] : dynamic[OFFSET] + min(dynamic[NBYTES], _PAGE)])
     content = row.pack(_DT_INIT, 0x200) + content
     dynamic[OFFSET] = made.appended(content, dynamic[ADDRESS])

@@ -211,8 +211,8 @@ def _cycles(costs: Sequence[_Cost], tail: _Tail, tile: _Tile, parts: _Parts) -> 
     taken = {size: _alu_cycles(costs, elements, tile, size) for size in set(sizes)}
     for size in sizes:
         alu += taken[size]
-        row_cycles = tile.costs.store_row * ceil(rows * size / elements)
-        store_cycles = tile.costs.store_start + tile.costs.store_element * size + row_cycles
+        row_cycles = tile.costs.store.row * ceil(rows * size / elements)
+        store_cycles = tile.costs.store.start + tile.costs.store.element * size + row_cycles
         store = max(store, alu) + store_cycles
     return tile.turns * store if tile.copies == 1 else tile.turns * alu + (store - alu)
 

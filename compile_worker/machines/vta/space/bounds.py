@@ -25,7 +25,7 @@ def bounds_of(workload: Workload, target: Target) -> Bounds:
 def _least(layer: GemmLayer | VectorLayer, workload: Workload, target: Target) -> int:
     """What the busiest of compute, load and store modules needs."""
     bus, costs = target.timing.bus_nbytes, costs_of(target)
-    store = costs.store_element
+    store = costs.store.element
     if isinstance(layer, VectorLayer):
         return max(
             layer.gemm_cycles + layer.other_cycles,

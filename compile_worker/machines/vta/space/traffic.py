@@ -65,8 +65,8 @@ def _cycles(draft: Draft, layer: GemmLayer, target: Target) -> None:
     The first tile is reset while the first load is under way.
     """
     costs = costs_of(target)
-    vectors, latency = layer.output_vectors, costs.load_latency
-    inp, wgt, acc = costs.inp_element, costs.wgt_element, costs.acc_element
+    vectors, latency = layer.output_vectors, costs.load.latency
+    inp, wgt, acc = costs.load.inp, costs.load.wgt, costs.load.acc
     epilogue = layer.epilogue
     start = costs.start
     busy = {
@@ -102,13 +102,13 @@ def _cycles(draft: Draft, layer: GemmLayer, target: Target) -> None:
         loading |= {"inp_rows": costs.row, "wgt_rows": costs.row}
         storing |= {"out_rows": costs.row}
     draft.total("cycles_loading", {**loading, "bias_tiles_moved": wgt})
-    store = costs.scattered_element if layer.scattered else costs.store_element
+    store = costs.store.scattered if layer.scattered else costs.store.element
     draft.total("cycles_storing", storing, constant=store * vectors * epilogue.out_planes)
 
 
 def _ends(draft: Draft, layer: GemmLayer, costs: Costs) -> None:
     """later_resets: vectors of all tiles but one; cycles_last_store: of a tile cut into parts."""
-    store = costs.scattered_element if layer.scattered else costs.store_element
+    store = costs.store.scattered if layer.scattered else costs.store.element
     names = [f"tile_{axis}" for axis in SPATIAL]
     draft.table(
         "tile_ends",

@@ -71,7 +71,7 @@ def _copies(draft: Draft, layer: VectorLayer) -> None:
 def _cycles(draft: Draft, layer: VectorLayer, target: Target) -> None:
     """How long each module is busy, and what cannot overlap: the first load, the last store."""
     costs = costs_of(target)
-    inp, wgt = costs.inp_element, costs.wgt_element
+    inp, wgt = costs.load.inp, costs.load.wgt
     each: dict[str, int] = {}
     for stage in layer.stages:
         own = 0 if stage.summed else stage.cycles
@@ -84,13 +84,13 @@ def _cycles(draft: Draft, layer: VectorLayer, target: Target) -> None:
     busy = {"all_tile_cycles": 1, **({"sums": costs.start} if layer.summing else {})}
     taps = layer.extents["kh"] * layer.extents["kw"] if layer.summing else 0
     draft.total("cycles_computing", busy, constant=taps * layer.output_vectors)
-    loading, storing = {"inp_moved": inp, "inp_copies": costs.load_latency}, {"out_copies": 2}
+    loading, storing = {"inp_moved": inp, "inp_copies": costs.load.latency}, {"out_copies": 2}
     if costs.row:
         _rows(draft, layer)
         loading |= {"inp_rows": costs.row}
         storing |= {"out_rows": costs.row}
     draft.total("cycles_loading", loading)
-    store, latency = costs.store_element, costs.load_latency
+    store, latency = costs.store.element, costs.load.latency
     draft.total("cycles_storing", storing, constant=store * layer.output_vectors)
     factors = len(layer.tiles) * (wgt + latency)
     draft.total("cycles_first_load", {"inp_elements": inp}, constant=factors + latency)
