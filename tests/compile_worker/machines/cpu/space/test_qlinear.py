@@ -20,7 +20,7 @@ from tilefarm.space import Point, violations
 from tilefarm.target import Host
 from tilefarm.workload import Workload
 
-from compile_worker.emit import Kernel, kernel_object, kernel_text
+from compile_worker.emit import kernel_object, kernel_text
 from compile_worker.generated import Generated
 from compile_worker.ir.interpret import interpret
 from compile_worker.isa import isa_of
@@ -69,7 +69,7 @@ def compare(work: Workload, host: str, count: int, folder: Path) -> None:
     for number, point in enumerate(points(made, count)):
         func = lower(replay(made.trace(point), nest_of(work, target), target), target)
         kernel = folder / f"kernel{number}.so"
-        kernel.write_bytes(kernel_object(Kernel("entry", func), target))
+        kernel.write_bytes(kernel_object(func, "entry", target))
         out = outputs_like({"out": (wanted.shape, wanted.dtype)})["out"]
         assert call(runtime_double(folder), kernel, "entry", [*arrays.values(), out]) == 0
         np.testing.assert_array_equal(out, wanted, err_msg=f"{host} {point}")
@@ -112,7 +112,7 @@ def test_all_sums_fit_the_registers(host: str) -> None:
 def test_the_dot_product_takes_unsigned_data_as_they_are() -> None:
     made = space_of(work := WORKS["qlinear_conv2d"])
     func = lower(replay(made.trace(made.default), nest_of(work, VNNI), VNNI), VNNI)
-    text = kernel_text(Kernel("entry", func), VNNI)
+    text = kernel_text(func, "entry", VNNI)
     assert "vpdpbusd" in text
     assert "xor" not in text
 
