@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 
 from tilefarm.artifact import ProgramJob
 from tilefarm.errors import TargetError
-from tilefarm.model import CPU, RESERVED
+from tilefarm.model import CPU
 from tilefarm.target import Target
 from tilefarm.workload import Workload
 
@@ -96,5 +96,5 @@ def machine_of(func: Func, target: Target, machines: Machines) -> Machine:
     Raises:
         TargetError: this compiler does not know it.
     """
-    scopes = {alloc.buffer.scope for alloc in find(func.body, Alloc)}
-    return machines[HOST] if scopes <= RESERVED else machine_on(target, machines)
+    is_for_host = not any(alloc.buffer.on_chip for alloc in find(func.body, Alloc))
+    return machines[HOST] if is_for_host else machine_on(target, machines)

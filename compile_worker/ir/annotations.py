@@ -1,4 +1,4 @@
-"""Every annotation of the IR: its name, the nodes that carry it, its values, and who uses it.
+"""Every annotation of the IR: its name, the nodes that carry it, its values, and what they mean.
 
     alloc a: int8[16] inp {slots=2}      SLOTS.of(alloc) == 2,  alloc.marks == (SLOTS(2),)
 
@@ -88,8 +88,6 @@ class Annotation(Generic[N, V, D]):
         values: what it can say.
         absent: what holds of a node without it.
         meaning: one sentence about the node and the value.
-        written_by, read_by: modules of this package; `annotate` writes any, and what leaves marked
-            nodes alone reads none in particular.
     """
 
     name: str
@@ -97,8 +95,6 @@ class Annotation(Generic[N, V, D]):
     values: Allowed[V]
     absent: D
     meaning: str
-    written_by: tuple[str, ...] = ()
-    read_by: tuple[str, ...] = ()
 
     def __call__(self, value: V) -> Mark:
         """The mark that says `value`.
@@ -157,7 +153,6 @@ OPERATOR: Final[Annotation[Func, str, None]] = Annotation(
     values=AnyText(),
     absent=None,
     meaning="The function computes this operator of a workload.",
-    written_by=("te.operators",),
 )
 
 BATCH: Final[Annotation[Func, int, int]] = Annotation(
@@ -166,8 +161,6 @@ BATCH: Final[Annotation[Func, int, int]] = Annotation(
     values=AtLeast(1),
     absent=1,
     meaning="Rows of a hardware element of data and of accumulators.",
-    written_by=("te.operators",),
-    read_by=("ir.instructions", "ir.interpret"),
 )
 
 BLOCK: Final[Annotation[Func, int, int]] = Annotation(
@@ -175,9 +168,7 @@ BLOCK: Final[Annotation[Func, int, int]] = Annotation(
     on=(Func,),
     values=AtLeast(1),
     absent=16,
-    meaning="Lanes of a hardware element; VTA's usual number where a function does not say.",
-    written_by=("te.operators",),
-    read_by=("ir.instructions", "ir.interpret"),
+    meaning="Lanes of a hardware element; 16 where a function does not say.",
 )
 
 DMA: Final[Annotation[Block, Literal["load", "store"], None]] = Annotation(
@@ -186,16 +177,6 @@ DMA: Final[Annotation[Block, Literal["load", "store"], None]] = Annotation(
     values=OneOf(("load", "store")),
     absent=None,
     meaning="The block is a copy from DRAM to the chip, or back, that the DMA does.",
-    written_by=(
-        "machines.vta.space.epilogue",
-        "machines.vta.space.operands",
-        "machines.vta.space.vector_trace",
-    ),
-    read_by=(
-        "machines.vta.passes.check_guards",
-        "machines.vta.passes.lower_dma",
-        "machines.vta.passes.part_stores",
-    ),
 )
 
 ALU: Final[Flag[Block]] = Annotation(
@@ -204,12 +185,6 @@ ALU: Final[Flag[Block]] = Annotation(
     values=_SET,
     absent=0,
     meaning="The block works element by element on accumulators, and the ALU does it.",
-    written_by=("machines.vta.space.epilogue", "machines.vta.space.vector_trace"),
-    read_by=(
-        "machines.vta.passes.check_guards",
-        "machines.vta.passes.lower_alu",
-        "machines.vta.passes.lower_dma",
-    ),
 )
 
 Intrinsic: TypeAlias = Literal["gemm", "reset"]
@@ -220,13 +195,6 @@ TENSORIZE: Final[Annotation[Block, Intrinsic, None]] = Annotation(
     values=OneOf(("gemm", "reset")),
     absent=None,
     meaning="The block and its innermost loops are this instruction: products, or zeros.",
-    written_by=("ir.starts", "schedule.tensorize"),
-    read_by=(
-        "ir.starts",
-        "machines.vta.passes.check_guards",
-        "machines.vta.passes.lower_dma",
-        "machines.vta.passes.lower_gemm",
-    ),
 )
 
 KEEP: Final[Flag[Block]] = Annotation(
@@ -243,12 +211,6 @@ HOST: Final[Flag[For]] = Annotation(
     values=_SET,
     absent=0,
     meaning="The host repeats the instruction for each iteration; the loop is no part of it.",
-    written_by=(
-        "machines.vta.space.epilogue",
-        "machines.vta.space.gemm",
-        "machines.vta.space.vector_trace",
-    ),
-    read_by=("machines.vta.passes.lower_gemm",),
 )
 
 Thread: TypeAlias = Literal["worker", "vthread"]
@@ -259,7 +221,6 @@ THREAD: Final[Annotation[For, Thread, None]] = Annotation(
     values=OneOf(("worker", "vthread")),
     absent=None,
     meaning="What `bind` gave each iteration; passes read the loop's kind and the slots instead.",
-    written_by=("schedule.threads",),
 )
 
 SLOTS: Final[Annotation[Alloc, int, int]] = Annotation(
@@ -268,13 +229,6 @@ SLOTS: Final[Annotation[Alloc, int, int]] = Annotation(
     values=AtLeast(1),
     absent=1,
     meaning="Copies of an on-chip buffer; each time the allocation is entered takes the next.",
-    written_by=("machines.vta.passes.merge_in_place", "schedule.storage", "schedule.threads"),
-    read_by=(
-        "ir.accelerator",
-        "machines.vta.passes.check_memories",
-        "machines.vta.passes.merge_in_place",
-        "machines.vta.passes.rotate_slots",
-    ),
 )
 
 COPIES: Final[Annotation[Alloc, int, int]] = Annotation(
@@ -283,13 +237,6 @@ COPIES: Final[Annotation[Alloc, int, int]] = Annotation(
     values=AtLeast(1),
     absent=1,
     meaning="Slots that are part of the buffer: its references say which one they use.",
-    written_by=("machines.vta.passes.rotate_slots",),
-    read_by=(
-        "machines.vta.features",
-        "machines.vta.passes.insert_tokens",
-        "machines.vta.passes.rounded_starts",
-        "machines.vta.passes.stagger_stores",
-    ),
 )
 
 HOLD: Final[Flag[Alloc]] = Annotation(
@@ -298,8 +245,6 @@ HOLD: Final[Flag[Alloc]] = Annotation(
     values=_SET,
     absent=0,
     meaning="Loads do not get ahead of the last operations on a tile of these accumulators.",
-    written_by=("machines.vta.space.epilogue",),
-    read_by=("machines.vta.passes.insert_tokens",),
 )
 
 BASE: Final[Annotation[Alloc, int, None]] = Annotation(
@@ -308,8 +253,6 @@ BASE: Final[Annotation[Alloc, int, None]] = Annotation(
     values=AtLeast(0),
     absent=None,
     meaning="The first hardware element of the buffer in its memory.",
-    written_by=("machines.vta.passes.place_sram",),
-    read_by=("ir.accelerator", "ir.rules_form", "machines.vta.codegen.queueing"),
 )
 
 NOTE: Final[Annotation[Marked, str, None]] = Annotation(
@@ -329,8 +272,6 @@ def align(axis: int) -> Annotation[Alloc, int, int]:
         values=AtLeast(1),
         absent=1,
         meaning="Neighbours along the axis are a multiple of so many elements apart, and `skew`.",
-        written_by=("schedule.storage",),
-        read_by=("passes.flatten",),
     )
 
 
@@ -342,8 +283,6 @@ def skew(axis: int) -> Annotation[Alloc, int, int]:
         values=AtLeast(0),
         absent=0,
         meaning="Neighbours along the axis are so many elements farther apart than `align` says.",
-        written_by=("schedule.storage",),
-        read_by=("passes.flatten",),
     )
 
 

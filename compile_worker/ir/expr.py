@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, ClassVar, Final, TypeAlias
 
 from tilefarm.dtype import DType
+from tilefarm.model import RESERVED
 
 from compile_worker.ir.node import Node, node
 
@@ -73,14 +74,18 @@ class Buffer(Node):
     """Typed storage with a static shape, row-major, in one memory.
 
     `scope` is "dram" (parameters and what the host and the accelerator share), "local" (host
-    memory of a CPU kernel), or an on-chip buffer of the accelerator: "inp", "wgt", "acc". Names
-    are unique in a function.
+    memory of a CPU kernel), or a memory of the machine. Names are unique in a function.
     """
 
     name: str
     shape: tuple[int, ...]
     dtype: DType
     scope: str = "dram"
+
+    @property
+    def on_chip(self) -> bool:
+        """Whether it is in a memory of the machine's own."""
+        return self.scope not in RESERVED
 
     def __getitem__(self, at: tuple[ExprLike, ...] | ExprLike) -> Load:
         indices = at if isinstance(at, tuple) else (at,)

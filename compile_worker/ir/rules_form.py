@@ -174,7 +174,7 @@ def _none_of(func: Func, kinds: tuple[type[Stmt], ...]) -> Iterator[Finding]:
 def bases_given(func: Func) -> Iterator[Finding]:
     """Every on-chip buffer says where it is."""
     for alloc in find(func.body, Alloc):
-        if alloc.buffer.scope != "local" and not BASE.is_on(alloc):
+        if alloc.buffer.on_chip and not BASE.is_on(alloc):
             yield f"{alloc.buffer.name} has no place in {alloc.buffer.scope}", alloc
 
 

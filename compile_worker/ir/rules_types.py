@@ -114,7 +114,7 @@ def scopes_legal(func: Func) -> Iterator[Finding]:
 def host_off_chip(func: Func) -> Iterator[Finding]:
     """Loads and stores reach host memory only."""
     for node in walk(func.body):
-        if isinstance(node, Load | Store) and node.buffer.scope in ("inp", "wgt", "acc"):
+        if isinstance(node, Load | Store) and node.buffer.on_chip:
             yield f"the host cannot reach {node.buffer.scope}", node
 
 

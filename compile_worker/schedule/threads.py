@@ -19,8 +19,6 @@ from compile_worker.schedule.schedule import Schedule, primitive
 
 Binder: TypeAlias = Callable[[Schedule, Path], Func]
 
-ON_CHIP: Final = ("inp", "wgt", "acc")
-
 
 @primitive
 def bind(schedule: Schedule, loop: str, thread: str) -> Func:
@@ -84,7 +82,7 @@ def _to_slots(schedule: Schedule, path: Path) -> Func:
 
 def _filled(buffer: Buffer, loop: For) -> bool:
     """Whether a buffer is on the chip and written inside the loop."""
-    return buffer.scope in ON_CHIP and any(writes(block, buffer) for block in blocks(loop))
+    return buffer.on_chip and any(writes(block, buffer) for block in blocks(loop))
 
 
 def _only_inside(func: Func, buffer: Buffer, loop: For) -> bool:

@@ -34,8 +34,6 @@ from compile_worker.machines.vta.codegen.runtime_abi import MEMORY, OUT_MEMORY, 
 from compile_worker.machines.vta.passes.slots import Digit, combinations, digits_of
 from compile_worker.passes.nests import of_kind
 
-_ON_CHIP: Final = frozenset(MEMORY)
-
 CLOSURE_VALUES: Final = 99
 """Closure values that the runtime's micro-op cache tells apart: 0 to 98, for each handle."""
 
@@ -102,7 +100,7 @@ class _QueueWriter(HostWriter):
         return sizes[dma.sram.buffer.scope]
 
     def alloc(self, stmt: Alloc) -> None:
-        if stmt.buffer.scope not in _ON_CHIP:
+        if not stmt.buffer.on_chip:
             super().alloc(stmt)
             return
         base = BASE.of(stmt)

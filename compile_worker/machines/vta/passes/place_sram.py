@@ -41,7 +41,7 @@ def place_sram(func: Func, target: Target) -> Func:
 
 def _dropped(node: Node) -> Node | None:
     match node:
-        case Alloc(buffer, body) if buffer.scope != "local":
+        case Alloc(buffer, body) if buffer.on_chip:
             return body
         case Seq(stmts):
             return sequence(stmts)

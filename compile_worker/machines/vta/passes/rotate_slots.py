@@ -9,8 +9,6 @@ The slot becomes part of every reference; a buffer never has more copies than tu
 
 from __future__ import annotations
 
-from typing import Final
-
 from tilefarm.target import Target
 
 from compile_worker.ir.annotations import COPIES, SLOTS, with_mark, without_marks
@@ -22,15 +20,13 @@ from compile_worker.ir.visit import rewrite_statements
 from compile_worker.machines.vta.passes.elements import elements_of
 from compile_worker.machines.vta.passes.turns import homes, slot, trips
 
-_ON_CHIP: Final = ("inp", "wgt", "acc")
-
 
 def rotate_slots(func: Func, target: Target) -> Func:
     """Give on-chip buffers one copy for every slot, and references their slot."""
     del target
     whole: dict[Buffer, tuple[Buffer, int, Expr]] = {}
     for alloc, path in homes(func.body):
-        if alloc.buffer.scope in _ON_CHIP:
+        if alloc.buffer.on_chip:
             copies = min(SLOTS.of(alloc), trips(path))
             offset = _offset(alloc.buffer, slot(path, copies))
             whole[alloc.buffer] = _with_copies(alloc.buffer, copies), copies, offset
