@@ -14,7 +14,7 @@ from tilefarm.target import Target
 from tilefarm.trace import Trace
 from tilefarm.workload import Workload
 
-from compile_worker.emit import Kernel, kernel_object
+from compile_worker.emit import kernel_object
 from compile_worker.lowering import lower
 from compile_worker.schedule import replay
 from compile_worker.te import nest_of
@@ -34,7 +34,7 @@ def compiled(
         file: where its shared object is written; nothing may be there that was loaded before.
     """
     func = lower(replay(trace, nest_of(workload, target), target), target)
-    file.write_bytes(kernel_object(Kernel(_ENTRY, func), target))
+    file.write_bytes(kernel_object(func, _ENTRY, target))
     out = workload.outputs[0]
     result = aligned(np.zeros(out.shape, out.dtype.value))
     operands = [*(arrays[spec.name] for spec in workload.inputs), result]
