@@ -40,7 +40,10 @@ def nobody_knows(workload: Workload, target: Target) -> Bounds:
 def kernels_alone(job: ProgramJob, kernels: Mapping[str, Func]) -> bytes:
     """The program of a machine that runs no networks."""
     del kernels
-    raise TargetError(f"a {job.target.model.kind} runs kernels, and no programs of several")
+    raise TargetError(
+        f"a {job.target.model.kind} runs kernels, and no programs of several",
+        "one kernel at a time, or give its Machine a program",
+    )
 
 
 Program: TypeAlias = Callable[[ProgramJob, Mapping[str, Func]], bytes]
