@@ -29,7 +29,7 @@ from driver.program.simulated import on_simulator
 from .emulated import Board, board, compile_shared, missing_tool
 from .traced_calls import Verdict, build, children, judged
 
-KERNELS = Path(__file__).parents[1] / "device_server" / "runtime" / "kernels"
+KERNELS = Path(__file__).parents[1] / "device_server" / "runner" / "kernels"
 ALLOW, TRAP, REFUSE = 0x7FFF0000, 0x00030000, 0x00050001
 TRACING = RunnerLimits(threads=3, log_nbytes=1 << 30)
 HARMLESS = {
