@@ -33,6 +33,16 @@ class Isa:
     pixels: int
     exact_floats: bool = True
 
+    @property
+    def takes_pairs(self) -> bool:
+        """Whether the instruction multiplies int16, two products of each lane at a time."""
+        return self.dot.startswith("pmaddwd")
+
+    @property
+    def together(self) -> int:
+        """Products of a lane for which weights are best packed side by side."""
+        return 2 if self.takes_pairs else 4
+
 
 SSE2: Final = Isa(dot="pmaddwd128", lanes=4, registers=16, pixels=2)
 AVX2: Final = Isa(dot="pmaddwd256", lanes=8, registers=16, pixels=4)

@@ -8,7 +8,7 @@ uint8 or int8. Sums are exact, so every way gives the same bits:
 
     vpdpbusd   u8 * s8, four at a time
     sdot       s8 * s8, four at a time
-    pmaddwd    s16 * s16, two at a time: bytes 0 and 2, then 1 and 3
+    pmaddwd    s16 * s16, two at a time: bytes 0 and 2, then 1 and 3; or the pairs there are
     saddlp     as pmaddwd, of products that still fit 16 bits; vpaddl is its name on 32-bit ARM
 
 Where data have the other sign than an instruction takes, their upper bits are flipped, which moves
@@ -53,6 +53,8 @@ class DotWriter:
 
     def total(self, start: str, dot: Dot, data: str, rows: str) -> str:
         """`start` plus the products: vector in, vector out; `data` and `rows` are addresses."""
+        if dot.is_pair:
+            return self._by_one_pair(start, data, rows)
         count = dot.count // _QUAD
         rows_by_quad = self._turned(rows, count, dot.distance)
         data_by_quad = self._data(data, count, dot.apart)
@@ -125,6 +127,17 @@ class DotWriter:
                 added = self._each(None, self._spread(half), own, "i16", 2)
                 start = self._text.op(f"add {lanes} {start}, {added}")
         return start
+
+    def _by_one_pair(self, start: str, data: str, rows: str) -> str:
+        """A pair of int16 for all lanes times each lane's own of int8, which are widened."""
+        one = self._text.op(f"load <1 x i32>, ptr {data}, align 2")
+        pairs = self._splat(one, 0, 1)
+        bytes_of, wide = f"<{2 * self._lanes} x i8>", f"<{2 * self._lanes} x i16>"
+        row = self._text.op(f"load {bytes_of}, ptr {rows}, align 1")
+        own = self._text.op(f"sext {bytes_of} {row} to {wide}")
+        lanes = f"<{self._lanes} x i32>"
+        added = self._each(None, pairs, self._as(own, wide, lanes), "i16", 2)
+        return self._text.op(f"add {lanes} {start}, {added}")
 
     def by_products(
         self, start: str, data: Sequence[_Quads], rows: Sequence[str], unsigned: bool

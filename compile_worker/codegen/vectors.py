@@ -38,7 +38,7 @@ from compile_worker.ir.simplify import simplify
 from compile_worker.ir.stmt import For, Seq, Stmt, Store
 from compile_worker.ir.visit import mentioned, substitute
 from compile_worker.isa import Isa
-from compile_worker.passes.dot_products import Dot, dot_of
+from compile_worker.passes.dot_products import Dot, dot_by
 
 _SMALL: Final = Interval(0, (1 << 31) - 1)
 
@@ -103,8 +103,7 @@ class Vectors(Scalars):
 
     def _dot(self, loop: For) -> Dot | None:
         """The dot product that a loop is, if there is an instruction for it."""
-        whole = self._isa.dot and self._lanes % self._isa.lanes == 0
-        return dot_of(loop, self._var) if whole else None
+        return dot_by(self._isa, loop, self._var, self._lanes)
 
     def _add_products(self, dot: Dot) -> None:
         first = {self._var: Const(0, INDEX), dot.over: Const(0, INDEX)}

@@ -4,7 +4,8 @@ vectorized o in 0:16:                                      lanes of acc: one dot
 for i in 0:16:                                     ->    data[i..] the same for every lane,
 acc[o] = acc[o] + int32(data[i]) * int32(w[o*16 + i])  w a tile with a row for each lane
 
-Data may be each lane's own as well, data[o*4 + i], as those of a depthwise layer are.
+Data may be each lane's own as well, data[o*4 + i], as those of a depthwise layer are. Data of int16
+come in pairs, w[o*2 + i], for i in 0:2.
 """
 
 from __future__ import annotations
@@ -17,8 +18,10 @@ from compile_worker.ir.affine import linear
 from compile_worker.ir.expr import Add, Cast, Expr, Load, Mul, Var
 from compile_worker.ir.stmt import For, Stmt, Store
 from compile_worker.ir.visit import mentioned
+from compile_worker.isa import Isa
 
 _QUAD = 4
+_PAIR = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +29,7 @@ class Dot:
     """Adds to `total` of each lane the products of `count` of `data` and of the lane's `row`.
 
     Products are side by side in both; rows of two lanes are `distance` apart, their data `apart`,
-    0 where they share it. Rows are int8, data int8 or uint8.
+    0 where they share it. Rows are int8, data int8 or uint8; or int16, a single pair.
     """
 
     total: Store
@@ -41,10 +44,22 @@ class Dot:
     def is_unsigned(self) -> bool:
         return self.data.dtype is DType.UINT8
 
+    @property
+    def is_pair(self) -> bool:
+        return self.data.dtype is DType.INT16
+
+
+def dot_by(isa: Isa, inner: Stmt, lane: Var, lanes: int) -> Dot | None:
+    """The dot product of all lanes that a loop computes, if there is an instruction for it."""
+    if not isa.dot or lanes % isa.lanes:
+        return None
+    found = dot_of(inner, lane)
+    return None if found is not None and found.is_pair and not isa.takes_pairs else found
+
 
 def dot_of(inner: Stmt, lane: Var) -> Dot | None:
     """The dot product that a loop inside of the lanes' loop computes, if that is what it does."""
-    if not isinstance(inner, For) or not isinstance(inner.body, Store) or inner.extent % _QUAD:
+    if not isinstance(inner, For) or not isinstance(inner.body, Store) or inner.extent % _PAIR:
         return None
     match inner.body:
         case Store(
@@ -64,7 +79,10 @@ def dot_of(inner: Stmt, lane: Var) -> Dot | None:
     if found is None or _step(index, inner.var) != 0 or _step(index, lane) != 1:
         return None
     data, row, distance, apart = found
-    return Dot(inner.body, data, row, inner.var, inner.extent, distance, apart)
+    dot = Dot(inner.body, data, row, inner.var, inner.extent, distance, apart)
+    if dot.is_pair:
+        return dot if dot.count == distance == _PAIR and not apart else None
+    return dot if not dot.count % _QUAD else None
 
 
 def _ordered(one: Load, other: Load, lane: Var, over: Var) -> tuple[Load, Load, int, int] | None:
@@ -74,7 +92,7 @@ def _ordered(one: Load, other: Load, lane: Var, over: Var) -> tuple[Load, Load, 
         distance, apart = _step(row.index, lane), _step(data.index, lane)
         if (
             row.dtype is DType.INT8
-            and data.dtype in (DType.INT8, DType.UINT8)
+            and data.dtype in (DType.INT8, DType.UINT8, DType.INT16)
             and _step(data.index, over) == _step(row.index, over) == 1
             and apart in (0, _QUAD)
             and distance

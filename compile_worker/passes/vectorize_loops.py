@@ -22,7 +22,7 @@ from compile_worker.ir.simplify import simplify
 from compile_worker.ir.stmt import For, LoopKind, Seq, Stmt, Store, sequence
 from compile_worker.ir.visit import find, mentioned, substitute
 from compile_worker.isa import SCALAR, Isa, isa_of
-from compile_worker.passes.dot_products import dot_of
+from compile_worker.passes.dot_products import dot_by
 from compile_worker.passes.nests import descend, of_kind, statements
 
 LANES: Final = 16
@@ -78,7 +78,7 @@ def _with_products_inside(loop: For, isa: Isa) -> For | None:
     if not isinstance(lanes, For) or not (_plain(loop) and _plain(lanes)):
         return None
     products = For(loop.var, loop.extent, lanes.body)
-    if not isa.dot or lanes.extent % isa.lanes or dot_of(products, lanes.var) is None:
+    if dot_by(isa, products, lanes.var, lanes.extent) is None:
         return None
     return For(lanes.var, lanes.extent, products, LoopKind.VECTORIZED)
 

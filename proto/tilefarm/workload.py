@@ -90,11 +90,11 @@ OPERATORS: Final[Mapping[str, str]] = {
     "concat": "(x0 [N, M0], x1 [N, M1], ...) -> [N, M0 + M1 + ...] of their type: side by side; no"
     " attrs",
     # On the CPU, as ONNX defines its quantized operators; data and results are uint8 or int8.
-    "qlinear_conv2d": "(data [N, Ci/c, H, W, 1, c], weight int8 [Co/l, Ci/c, Kh, Kw, c/4, l, 4],"
+    "qlinear_conv2d": "(data [N, Ci/c, H, W, 1, c], weight int8 [Co/l, Ci/c, Kh, Kw, c/p, l, p],"
     " bias int32 [Co/l, l], scale float32 [Co/l, l]) -> out [N, Co/l, OH, OW, 1, l] ="
     " clip(round_half_even(float32(conv(data, weight) + bias[co]) * scale[co]), lo - zero, hi -"
     " zero) + zero; the sums wrap; attrs stride, pad, dilation as conv2d, fill (padding), zero, lo,"
-    " hi. With c = 1 quads are of taps, not channels: weight is [Co/l, Ci, Kh, Kw/4, 1, l, 4]",
+    " hi; p is 4 or 2. With c = 1 neighbours are taps, not channels: [Co/l, Ci, Kh, Kw/p, 1, l, p]",
     "qlinear_depthwise2d": "(data [N, C/c, H, W, 1, c], weight int8 [C/c, Kh, Kw/4, c, 4], bias"
     " int32 [C/c, c], scale float32 [C/c, c]) -> out [N, C/c, OH, OW, 1, c]: as qlinear_conv2d,"
     " each channel with taps of its own, Kw filled up with zeros",

@@ -9,40 +9,45 @@ in quads, as the processor's dot products take them: weights are [..., o, 4].
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from tilefarm.dtype import DType
 from tilefarm.workload import Workload
 
-from compile_worker.ir.expr import Call, Cast, Const, Expr, Max, Min, Var
+from compile_worker.ir.expr import Buffer, Call, Cast, Const, Expr, Max, Min, Var
 from compile_worker.te.operators.elementwise import elementwise, widened
-from compile_worker.te.operators.window import padded, scaled
+from compile_worker.te.operators.window import pad_image, padded, scaled
 from compile_worker.te.tensor import Reduction, Tensor, compute, total
 
 QUAD: Final = 4
 """Products that one lane of a dot product sums."""
 
+PAIR: Final = 2
+"""Those of int16."""
+
 
 def qlinear_conv2d(workload: Workload, inputs: list[Tensor]) -> list[Tensor]:
-    """Stages [padded], conv and the output.
+    """Stages [padded] or wide, conv and the output.
 
-    data [N, Ci, H, W, 1, c], weight [Co, Ci, Kh, Kw, c/4, l, 4]; data of c = 1 have their quads
-    along the row, [Co, Ci, Kh, Kw/4, 1, l, 4]: an image of three channels is rows of W*3 bytes.
+    data [N, Ci, H, W, 1, c], weight [Co, Ci, Kh, Kw, c/p, l, p], p = 4 or 2; data of c = 1 have
+    neighbours along the row, [Co, Ci, Kh, Kw/p, 1, l, p]: an image of three channels is rows of W*3
+    bytes. Pairs are for instructions that multiply int16: `wide` is the padded image of int16.
     """
     data, weight, bias, scale = inputs
-    before = _padded(workload, data)
+    _, blocks, kernel_h, kernel_w, groups, _, together = weight.shape
+    before = [_wide(workload, data)] if together == PAIR else _padded(workload, data)
     image = before[0] if before else data
-    _, blocks, kernel_h, kernel_w, quads, _, _ = weight.shape
     along_rows = data.shape[-1] == 1
 
     def element(n: Var, co: Var, h: Var, w: Var, b: Var, o: Var) -> Reduction:
         def product(ci: Var, kh: Var, kw: Var, q: Var, j: Var) -> Expr:
-            tap, channel = (kw * QUAD + j, q) if along_rows else (kw, q * QUAD + j)
+            tap, channel = (kw * together + j, q) if along_rows else (kw, q * together + j)
             row, column = _pixel(workload, h, w, kh, tap)
             pixel = widened(image[n, ci, row, column, b, channel])
             return pixel * widened(weight[co, ci, kh, kw, q, o, j])
 
-        over = {"ci": blocks, "kh": kernel_h, "kw": kernel_w, "q": quads, "j": QUAD}
+        over = {"ci": blocks, "kh": kernel_h, "kw": kernel_w, "q": groups, "j": together}
         return total(DType.INT32, over, product)
 
     conv = compute("conv", _axes(workload), element)
@@ -87,6 +92,15 @@ def _axes(workload: Workload) -> dict[str, int]:
 
 def _padded(workload: Workload, data: Tensor) -> list[Tensor]:
     return padded(workload, data, workload.attr_int("fill"))
+
+
+def _wide(workload: Workload, data: Tensor) -> Tensor:
+    """The padded image, of int16."""
+    image = pad_image("wide", data, workload.attr_ints("pad"), workload.attr_int("fill"))
+    stage = image.stage
+    assert stage is not None
+    buffer = Buffer("wide", image.shape, DType.INT16, image.buffer.scope)
+    return Tensor(buffer, replace(stage, value=Cast(DType.INT16, stage.value)))
 
 
 def _pixel(workload: Workload, h: Var, w: Var, kh: Expr, kw: Expr) -> tuple[Expr, Expr]:

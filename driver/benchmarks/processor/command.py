@@ -6,7 +6,7 @@ import argparse
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import exp, fsum, log
 from pathlib import Path
 from random import Random
@@ -20,6 +20,7 @@ from tilefarm.space import violations
 from tilefarm.target import Target
 
 from compile_worker.generated import Generated
+from compile_worker.isa import isa_of
 from compile_worker.space import generate
 from driver.benchmarks.command_line import add_gate, gated, tell
 from driver.benchmarks.figures import Figure, figure_table
@@ -117,8 +118,12 @@ class LayerSeconds:
 
 def run(args: argparse.Namespace) -> int:
     """Do it; the exit code."""
-    layers = {name: of_type(each, _DTYPES[args.data]) for name, each in _chosen(args.layers)}
     target = this_processor()
+    together = isa_of(target.host).together
+    layers = {
+        name: replace(of_type(each, _DTYPES[args.data]), together=together)
+        for name, each in _chosen(args.layers)
+    }
     try:
         library, absent = OneDnn(), ""
     except OneDnnError as error:

@@ -30,12 +30,13 @@ def qlinear_conv2d(workload: Workload, arrays: Arrays) -> Array:
     """A convolution of blocks of channels, or of an image with its channels along the rows."""
     weight = arrays["weight"]
     if arrays["data"].shape[-1] == 1:
-        co, ci, rows, quads, _, lanes, _ = weight.shape
-        taps = weight.transpose(0, 5, 1, 2, 3, 4, 6).reshape(co * lanes, ci, rows, quads * 4)
+        co, ci, rows, groups, _, lanes, together = weight.shape
+        taps = weight.transpose(0, 5, 1, 2, 3, 4, 6)
+        taps = taps.reshape(co * lanes, ci, rows, groups * together)
     else:
-        co, ci, rows, columns, quads, lanes, _ = weight.shape
+        co, ci, rows, columns, groups, lanes, together = weight.shape
         taps = weight.transpose(0, 5, 1, 4, 6, 2, 3)
-        taps = taps.reshape(co * lanes, ci * quads * 4, rows, columns)
+        taps = taps.reshape(co * lanes, ci * groups * together, rows, columns)
     return _convolved(workload, arrays, taps, groups=1)
 
 

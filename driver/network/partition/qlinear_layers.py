@@ -38,6 +38,8 @@ class QLinearLayer:
         depthwise: each of them from one channel of the data, which has as many.
         fill: what is around the image, the data's zero point.
         zero: of the results, which are within `clip`.
+        together: products that a lane of the processor's instruction sums, 4 or 2, as its `Isa`
+            has them; weights are packed for it. A depthwise layer always has 4.
     """
 
     data: tuple[int, int, int, int]
@@ -48,6 +50,7 @@ class QLinearLayer:
     fill: int = 0
     zero: int = 0
     clip: tuple[int, int] = (0, 255)
+    together: int = _QUAD
 
     @property
     def along_rows(self) -> bool:
@@ -68,7 +71,7 @@ class QLinearLayer:
 
     def packed(self, weight: NDArray[np.int8]) -> NDArray[np.int8]:
         """Weights [Co, Ci or 1, Kh, Kw] as the kernel reads them."""
-        return _PACKERS[self._form](weight)
+        return _PACKERS[self._form](weight, _QUAD if self.depthwise else self.together)
 
     @property
     def _form(self) -> str:
@@ -82,7 +85,14 @@ def _of_blocks(layer: QLinearLayer) -> Workload:
         layer,
         "qlinear_conv2d",
         (n, blocks, height, width, 1, LANES),
-        (_blocks(layer), blocks, *layer.window.kernel, LANES // _QUAD, LANES, _QUAD),
+        (
+            _blocks(layer),
+            blocks,
+            *layer.window.kernel,
+            LANES // layer.together,
+            LANES,
+            layer.together,
+        ),
         {"pad": layer.window.pad, "stride": layer.window.stride},
     )
 
@@ -90,15 +100,15 @@ def _of_blocks(layer: QLinearLayer) -> Workload:
 def _of_rows(layer: QLinearLayer) -> Workload:
     n, inputs, height, width = layer.data
     (down, across), (top, left, bottom, _) = layer.window.stride, layer.window.pad
-    quads = -(-layer.window.kernel[1] * inputs // _QUAD)
+    groups = -(-layer.window.kernel[1] * inputs // layer.together)
     row = width * inputs
     _, columns = layer.window.positions(height, width)
-    right = max(0, (columns - 1) * across * inputs + quads * _QUAD - row - left * inputs)
+    right = max(0, (columns - 1) * across * inputs + groups * layer.together - row - left * inputs)
     return _workload(
         layer,
         "qlinear_conv2d",
         (n, 1, height, row, 1, 1),
-        (_blocks(layer), 1, layer.window.kernel[0], quads, 1, LANES, _QUAD),
+        (_blocks(layer), 1, layer.window.kernel[0], groups, 1, LANES, layer.together),
         {"pad": (top, left * inputs, bottom, right), "stride": (down, across * inputs)},
     )
 
@@ -149,38 +159,38 @@ def _workload(
     )
 
 
-def _packed_blocks(weight: NDArray[np.int8]) -> NDArray[Any]:
-    """[Co/l, Ci/c, Kh, Kw, c/4, l, 4]"""
+def _packed_blocks(weight: NDArray[np.int8], together: int) -> NDArray[Any]:
+    """[Co/l, Ci/c, Kh, Kw, c/p, l, p]"""
     tiles = to_blocks(weight, LANES, LANES)
     *outer, lanes, _ = tiles.shape
-    return np.ascontiguousarray(tiles.reshape(*outer, lanes, -1, _QUAD).swapaxes(-3, -2))
+    return np.ascontiguousarray(tiles.reshape(*outer, lanes, -1, together).swapaxes(-3, -2))
 
 
-def _packed_rows(weight: NDArray[np.int8]) -> NDArray[Any]:
-    """[Co/l, 1, Kh, Kw*Ci/4, 1, l, 4]"""
+def _packed_rows(weight: NDArray[np.int8], together: int) -> NDArray[Any]:
+    """[Co/l, 1, Kh, Kw*Ci/p, 1, l, p]"""
     co, ci, kernel_h, kernel_w = weight.shape
     taps = weight.transpose(0, 2, 3, 1).reshape(co, kernel_h, kernel_w * ci)
-    return _lanes_inside(_quads(taps))[:, None, :, :, None]
+    return _lanes_inside(_grouped(taps, together))[:, None, :, :, None]
 
 
-def _packed_channels(weight: NDArray[np.int8]) -> NDArray[Any]:
-    """[C/c, Kh, Kw/4, c, 4]"""
-    return _lanes_inside(_quads(weight[:, 0]))
+def _packed_channels(weight: NDArray[np.int8], together: int) -> NDArray[Any]:
+    """[C/c, Kh, Kw/p, c, p]"""
+    return _lanes_inside(_grouped(weight[:, 0], together))
 
 
-def _quads(taps: NDArray[np.int8]) -> NDArray[Any]:
-    """[Co, Kh, K] as [Co, Kh, K/4, 4]."""
+def _grouped(taps: NDArray[np.int8], together: int) -> NDArray[Any]:
+    """[Co, Kh, K] as [Co, Kh, K/p, p], filled up with zeros."""
     co, kernel_h, count = taps.shape
-    whole = np.zeros((co, kernel_h, -(-count // _QUAD) * _QUAD), np.int8)
+    whole = np.zeros((co, kernel_h, -(-count // together) * together), np.int8)
     whole[..., :count] = taps
-    return whole.reshape(co, kernel_h, -1, _QUAD)
+    return whole.reshape(co, kernel_h, -1, together)
 
 
-def _lanes_inside(quads: NDArray[Any]) -> NDArray[Any]:
-    """[Co, Kh, Q, 4] as [Co/l, Kh, Q, l, 4]."""
-    co, *rest = quads.shape
+def _lanes_inside(groups: NDArray[Any]) -> NDArray[Any]:
+    """[Co, Kh, G, p] as [Co/l, Kh, G, l, p]."""
+    co, *rest = groups.shape
     whole = np.zeros((-(-co // LANES) * LANES, *rest), np.int8)
-    whole[:co] = quads
+    whole[:co] = groups
     return np.ascontiguousarray(whole.reshape(-1, LANES, *rest).transpose(0, 2, 3, 1, 4))
 
 
@@ -189,7 +199,7 @@ _FORMS: Final[Mapping[str, Callable[[QLinearLayer], Workload]]] = {
     "rows": _of_rows,
     "depthwise": _of_channels,
 }
-_PACKERS: Final[Mapping[str, Callable[[NDArray[np.int8]], NDArray[Any]]]] = {
+_PACKERS: Final[Mapping[str, Callable[[NDArray[np.int8], int], NDArray[Any]]]] = {
     "blocks": _packed_blocks,
     "rows": _packed_rows,
     "depthwise": _packed_channels,

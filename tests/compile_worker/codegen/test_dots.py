@@ -22,7 +22,7 @@ from compile_worker.ir.func import Func
 from compile_worker.ir.interpret import interpret
 from compile_worker.ir.stmt import For, LoopKind, Store
 from compile_worker.isa import isa_of
-from compile_worker.passes.dot_products import dot_of
+from compile_worker.passes.dot_products import Dot, dot_of
 from compile_worker.passes.vectorize_loops import vectorize_loops
 
 O, I, P = Var("o"), Var("i"), Var("p")  # noqa: E741
@@ -52,6 +52,17 @@ def own_products(dtype: DType, lanes: int = 16) -> Func:
     product = Cast(DType.INT32, data[O * 4 + I]) * Cast(DType.INT32, rows[O * 4 + I])
     inner = For(I, 4, Store(acc, (O,), acc[O] + product))
     return Func("own_products", (data, rows, acc), For(O, lanes, inner, LoopKind.VECTORIZED))
+
+
+def pairs(lanes: int = 16, pixels: int = 3) -> Func:
+    """Sums of two products of int16 data and int8 rows."""
+    data = Buffer("data", (pixels * 2,), DType.INT16)
+    rows = Buffer("rows", (lanes * 2,), DType.INT8)
+    acc = Buffer("acc", (pixels * lanes,), DType.INT32)
+    at = P * lanes + O
+    product = Cast(DType.INT32, data[P * 2 + I]) * Cast(DType.INT32, rows[O * 2 + I])
+    inner = For(I, 2, For(O, lanes, Store(acc, (at,), acc[at] + product)))
+    return Func("pairs", (data, rows, acc), For(P, pixels, inner))
 
 
 def arrays_of(func: Func) -> dict[str, npt.NDArray[Any]]:
@@ -102,6 +113,28 @@ def test_signs_and_data_of_each_lane(name: str, dtype: DType, tmp_path: Path) ->
         np.testing.assert_array_equal(found, wanted)
 
 
+@pytest.mark.parametrize("name", X86)
+def test_pairs_of_int16(name: str, tmp_path: Path) -> None:
+    """Where the instruction takes them; other processors multiply them one by one."""
+    if not runs_here(name):
+        pytest.skip(f"this processor has no {name}")
+    target = replace(SIM, host=X86[name][0])
+    func = vectorize_loops(pairs(), target)
+    (tmp_path / "kernel.so").write_bytes(kernel_object(func, "entry", target))
+    arrays: dict[str, npt.NDArray[Any]] = {
+        "data": np.array([255, 255, -128, 0, 32767, -32768], np.int16),
+        "rows": np.resize(np.array([-128, -128, 127, 3, 0, 127], np.int8), 32),
+    }
+    found = np.full(48, 7, np.int32)
+    kernel = tmp_path / "kernel.so"
+    assert call(runtime_double(tmp_path), kernel, "entry", [*arrays.values(), found]) == 0
+    wanted = interpret(func, {**arrays, "acc": np.full(48, 7, np.int32)})["acc"]
+    np.testing.assert_array_equal(found, wanted)
+    isa = isa_of(target.host)
+    uses_it = INSTRUCTIONS[isa.dot] in kernel_text(func, "entry", target)
+    assert uses_it == isa.takes_pairs
+
+
 @pytest.mark.parametrize(
     ("host", "instruction"),
     [
@@ -130,6 +163,13 @@ def test_blocks_narrower_than_a_register_take_the_plain_way() -> None:
     assert "vpdpbusd" not in kernel_text(vectorize_loops(products(8, lanes=8), wide), "entry", wide)
 
 
+def pair_of(distance: int) -> Dot | None:
+    """Two products of int16 by rows that are some elements apart."""
+    data, rows = Buffer("data", (2,), DType.INT16), Buffer("rows", (64,), DType.INT8)
+    product = Cast(DType.INT32, data[I]) * Cast(DType.INT32, rows[O * distance + I])
+    return dot_of(For(I, 2, Store(ACC, (O,), ACC[O] + product)), O)
+
+
 def test_other_sums_are_no_dot_products() -> None:
     inner = products(16).body
     assert isinstance(inner, For)
@@ -140,6 +180,8 @@ def test_other_sums_are_no_dot_products() -> None:
     assert dot_of(For(I, 16, lanes.body), O) is not None
     assert dot_of(For(I, 15, lanes.body), O) is None
     assert dot_of(For(O, 16, lanes.body), I) is None
+    assert pair_of(2) is not None
+    assert pair_of(4) is None
     other = Store(ACC, (O,), ACC[O] + ACC[I] * ACC[O])
     assert dot_of(For(I, 16, other), O) is None
     assert dot_of(For(I, 16, lanes.body, LoopKind.SERIAL), P) is None

@@ -97,6 +97,7 @@ def test_arrays_begin_with_a_cache_line() -> None:
 
 
 @pytest.mark.parametrize("dtype", [DType.UINT8, DType.INT8])
+@pytest.mark.parametrize("together", [4, 2])
 @pytest.mark.parametrize(
     "layer",
     [
@@ -119,9 +120,12 @@ def test_arrays_begin_with_a_cache_line() -> None:
     ],
     ids=["blocks", "rows", "depthwise"],
 )
-def test_packed_layers_mean_the_convolution(layer: QLinearLayer, dtype: DType) -> None:
+def test_packed_layers_mean_the_convolution(
+    layer: QLinearLayer, together: int, dtype: DType
+) -> None:
     """Against sums that are written out here, for every output."""
-    layer = replace(of_type(layer, dtype), fill=3, zero=-5 if dtype is DType.INT8 else 7)
+    zero = -5 if dtype is DType.INT8 else 7
+    layer = replace(of_type(layer, dtype), fill=3, zero=zero, together=together)
     work, rng = layer.workload(), np.random.default_rng(1)
     arrays = sample_inputs(work, 1)
     kernel = layer.window.kernel

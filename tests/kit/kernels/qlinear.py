@@ -24,12 +24,13 @@ def convolution(
     pad: Pads = (1, 1, 1, 1),
     dilation: Pair = (1, 1),
     dtype: DType = DType.UINT8,
+    together: int = QUAD,
 ) -> Workload:
     """A convolution of `ci` to `co` blocks of 16 channels."""
     return _qlinear(
         "qlinear_conv2d",
         (1, ci, *size, 1, LANES),
-        (co, ci, *kernel, LANES // QUAD, LANES, QUAD),
+        (co, ci, *kernel, LANES // together, LANES, together),
         (co, *_outside(size, kernel, stride, pad, dilation)),
         {"stride": stride, "pad": pad, "dilation": dilation},
         dtype,
@@ -44,17 +45,18 @@ def image_convolution(
     stride: Pair = (2, 2),
     pad: Pads = (1, 1, 1, 1),
     dtype: DType = DType.UINT8,
+    together: int = QUAD,
 ) -> Workload:
     """A convolution of an image of few channels, side by side in its rows."""
     height, width = _outside(size, kernel, stride, pad, (1, 1))
     top, left, bottom, _ = pad
-    quads = -(-kernel[1] * channels // QUAD)
+    groups = -(-kernel[1] * channels // together)
     row = size[1] * channels
-    read = (width - 1) * stride[1] * channels + quads * QUAD
+    read = (width - 1) * stride[1] * channels + groups * together
     return _qlinear(
         "qlinear_conv2d",
         (1, 1, size[0], row, 1, 1),
-        (co, 1, kernel[0], quads, 1, LANES, QUAD),
+        (co, 1, kernel[0], groups, 1, LANES, together),
         (co, height, width),
         {
             "stride": (stride[0], stride[1] * channels),
@@ -129,6 +131,9 @@ EXAMPLES: Final[Mapping[str, Workload]] = {
     "qlinear_conv2d_dilated": convolution(size=(7, 7), dilation=(2, 3), pad=(2, 3, 2, 3)),
     "qlinear_conv2d_1x1": convolution(2, 1, (3, 5), (1, 1), pad=(0, 0, 0, 0)),
     "qlinear_conv2d_image": image_convolution(),
+    "qlinear_conv2d_pairs": convolution(2, 1, (5, 4), stride=(1, 2), dtype=DType.INT8, together=2),
+    "qlinear_conv2d_pairs_1x1": convolution(1, 2, (4, 6), (1, 1), (2, 2), (0, 0, 0, 0), together=2),
+    "qlinear_conv2d_pairs_image": image_convolution(together=2),
     "qlinear_depthwise2d": depthwise(2, (5, 4)),
     "qlinear_depthwise2d_signed": depthwise(
         1, (7, 6), kernel=(2, 5), stride=(2, 2), pad=(0, 2, 1, 2), dtype=DType.INT8

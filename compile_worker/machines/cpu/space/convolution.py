@@ -27,6 +27,7 @@ from compile_worker.machines.cpu.space.windows import (
     declare_sums,
     first_valid,
     is_padded,
+    is_wide,
     most_first,
     padded_row_nbytes,
 )
@@ -45,10 +46,11 @@ def convolution_space(workload: Workload, target: Target) -> Generated:
     declare_sums(draft, workload, target, blocks=workload.outputs[0].shape[1])
     declare_rows(draft, workload, kernel_h=workload.inputs[1].shape[2])
     draft.tunable("order", range(len(_ORDERS)), _ORDERS)
-    if is_padded(workload):
+    copy = "wide" if is_wide(workload) else "padded" if is_padded(workload) else ""
+    if copy:
         _declare_padding(draft, workload)
     space = draft.space(workload.operator, VERSION, first_valid(draft, _wished(draft)))
-    return Generated(space, partial(_steps, is_padded(workload)))
+    return Generated(space, partial(_steps, copy))
 
 
 def _declare_padding(draft: Draft, workload: Workload) -> None:
@@ -71,7 +73,7 @@ def _wished(draft: Draft) -> Iterator[dict[str, int]]:
         yield {**block, "rows": rows, "order": 0, "padding": padding}
 
 
-def _steps(padded: bool, point: Point) -> Iterator[Step]:
+def _steps(copy: str, point: Point) -> Iterator[Step]:
     """The schedule of a point."""
     outer = ("out_h_0", "out_co_0") if point["order"] == 0 else ("out_co_0", "out_h_0")
     yield Step("split", ("out_co", point["blocks"]))
@@ -82,9 +84,9 @@ def _steps(padded: bool, point: Point) -> Iterator[Step]:
     yield Step("reorder", tuple(f"conv_{each}" for each in _REDUCTION))
     for loop in ("conv_w", "conv_co", "out_w_1", "out_co_1"):
         yield Step("unroll", (loop,))
-    if padded:
+    if copy:
         place = "out_h_0" if point["padding"] == 0 else "conv_ci"
-        yield Step("compute_at", ("padded", place))
+        yield Step("compute_at", (copy, place))
 
 
 _REDUCTION: Final = ("ci", "kh", "kw", "q", "w", "co", "b", "j", "o")

@@ -13,6 +13,7 @@ from tilefarm.workload import Workload
 from compile_worker.draft import Draft, Emptied
 from compile_worker.isa import isa_of
 from compile_worker.passes.flatten import LOCAL_NBYTES
+from compile_worker.te.operators.qlinear import PAIR
 
 _SPARE: Final = 4
 """Vector registers that sums leave to what is multiplied."""
@@ -58,11 +59,16 @@ def is_padded(workload: Workload) -> bool:
     return any(workload.attr_ints("pad"))
 
 
+def is_wide(workload: Workload) -> bool:
+    """Whether the image is copied as int16, for weights that come in pairs."""
+    return workload.inputs[1].shape[-1] == PAIR
+
+
 def padded_row_nbytes(workload: Workload) -> int:
     """Bytes of one row of a block of the padded image."""
     *_, width, batch, lanes = workload.inputs[0].shape
     _, left, _, right = workload.attr_ints("pad")
-    return (left + width + right) * batch * lanes
+    return (left + width + right) * batch * lanes * (2 if is_wide(workload) else 1)
 
 
 def first_valid(draft: Draft, points: Iterable[dict[str, int]]) -> dict[str, int]:
