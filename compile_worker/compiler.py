@@ -20,6 +20,7 @@ from compile_worker.machines.known import MACHINES
 from compile_worker.pipeline import SCHEDULED, Watcher, look_away
 from compile_worker.schedule import replay
 from compile_worker.schedule.cpu import cpu_trace
+from compile_worker.schedule.cpu_threads import shared
 from compile_worker.te import nest_of
 
 Made = tuple[bytes, Sequence[str], dict[str, float]]
@@ -73,7 +74,9 @@ def lowered(job: CompileJob, *, watch: Watcher = look_away, machines: Machines =
     """
     nest = nest_of(job.workload, job.target)
     watch("nest", nest)
-    trace = job.trace if job.trace.steps else cpu_trace(job.workload, job.target)
+    trace = job.trace
+    if not trace.steps:
+        trace = shared(cpu_trace(job.workload, job.target), nest, job.target)
     scheduled = replay(trace, nest, job.target)
     watch(SCHEDULED, scheduled)
     return lower(scheduled, job.target, machines=machines, watch=watch)

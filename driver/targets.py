@@ -8,7 +8,7 @@ from typing import Final
 from tilefarm.errors import TargetError
 from tilefarm.machine import VTA
 from tilefarm.model import CPU
-from tilefarm.processors import lacking_here
+from tilefarm.processors import lacking_here, require_cores
 from tilefarm.target import TARGETS, Target, load_target
 
 from compile_worker.codegen.hosts import check_host
@@ -84,8 +84,10 @@ def require_playable(target: Target) -> None:
     """Refuse a target whose kernels this machine cannot run, alone or beside the simulator.
 
     Raises:
-        TargetError: its host is another processor than this machine's, or can do more.
+        TargetError: its host is another processor than this machine's, can do more, or computes
+            with more threads than this process may have cores.
     """
+    require_cores(target)
     theirs, ours = target.host.triple.partition("-")[0], platform.machine()
     if _family(theirs) == _family(ours):
         lacking = lacking_here(target.host)

@@ -27,7 +27,8 @@ from compile_worker.ir.stmt import For, LoopKind
 SETTER: Final = "tilefarm_share_work"
 """The function that an object with parallel kernels exports next to its entries."""
 
-_SHARE: Final = "share_work"
+SHARE: Final = "share_work"
+"""The variable that it sets: what shares, or nothing."""
 
 
 def parallel_loop(func: Func) -> For | None:
@@ -42,9 +43,9 @@ def sharing_text(funcs: Iterable[Func]) -> str:
     if not any(parallel_loop(func) for func in funcs):
         return ""
     return (
-        f"@{_SHARE} = internal global ptr null\n"
+        f"@{SHARE} = internal global ptr null\n"
         f"define void @{SETTER}(ptr %share) nounwind {{\n"
-        f"  store ptr %share, ptr @{_SHARE}\n  ret void\n}}\n"
+        f"  store ptr %share, ptr @{SHARE}\n  ret void\n}}\n"
     )
 
 
@@ -69,7 +70,7 @@ def call_shared(text: FunctionText, part: str, pointers: Iterable[str]) -> None:
     for position, pointer in enumerate(values):
         slot = text.op(f"getelementptr ptr, ptr {state}, i64 {position}")
         text.do(f"store ptr {pointer}, ptr {slot}")
-    share = text.op(f"load ptr, ptr @{_SHARE}")
+    share = text.op(f"load ptr, ptr @{SHARE}")
     alone, shared, after = text.fresh_label(), text.fresh_label(), text.fresh_label()
     text.branch(text.op(f"icmp eq ptr {share}, null"), alone, shared)
     text.begin(alone)

@@ -60,7 +60,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=1,
         metavar="N",
-        help="that share the work of large kernels on the processor (default: 1)",
+        help="that share the work of kernels on the processor (default: 1); a device that is a"
+        " processor takes programs for so many threads alone",
     )
     add_operation_options(parser)
     option("--die-with-parent", action="store_true", help=argparse.SUPPRESS)
@@ -121,10 +122,16 @@ def _variable(text: str) -> tuple[str, str]:
 
 def _serve(args: argparse.Namespace, folder: Path) -> int:
     from tilefarm.errors import SettingsError
+    from tilefarm.processors import require_processor, with_threads
     from tilefarm.target import load_target
 
     if args.threads < 1:
         raise SettingsError(f"--threads {args.threads} is less than 1", "1 for no helpers")
+    target = load_target(args.target)
+    if not target.has_accelerator:
+        if args.threads > 1:
+            target = with_threads(target, args.threads)
+        require_processor(target)
     if args.name is None or args.tracker is None:
         raise SettingsError(
             "a device needs --name and --tracker, or --self-test alone",
@@ -141,7 +148,7 @@ def _serve(args: argparse.Namespace, folder: Path) -> int:
     shown = credentials(args.token_file, args.tls, args.signing_key)
     serve(
         name=args.name,
-        target=load_target(args.target),
+        target=target,
         tracker=args.tracker,
         listen=args.listen,
         labels=tuple(args.labels or ()),

@@ -68,7 +68,8 @@ class Runner(Closing):
     Args:
         target: the accelerator; a board's own library ignores it.
         library: the VTA library, executable: the child; the built ones when None.
-        limits: of the child; device: the name to put into records.
+        limits: of the child, which has at least the target's threads.
+        device: the name to put into records.
         environment: variables that the library reads; it sees no others of this process.
 
     Raises:
@@ -90,6 +91,8 @@ class Runner(Closing):
     ) -> None:
         library = library or find_library_for(target)
         self._limits = limits or RunnerLimits()
+        if target.model.threads > self._limits.threads:
+            self._limits = replace(self._limits, threads=target.model.threads)
         self.children = Children(
             target,
             library=library,

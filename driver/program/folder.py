@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from tilefarm.digest import Digest
+from tilefarm.plural import plural
+from tilefarm.processors import needed_words
 
 from device_server.vta.library.native import hardware_words
 from driver.network import Grid
@@ -25,6 +27,22 @@ MANIFEST_FILE: Final = "manifest.json"
 HEADER_FILE: Final = "network.h"
 
 _SHIPPED: Final = Path(__file__).with_name("shipped")
+
+_POOL: Final = """
+/* Threads: open the pool for so many before a call and close it after it; meanwhile each of the
+ * others calls tilefarm_help, which returns when the pool is closed. run.c does that. */
+void tilefarm_open_pool(int64_t threads);
+void tilefarm_help(void);
+void tilefarm_close_pool(void);
+"""
+"""What the header says of a program with kernels that threads can share."""
+
+_ARCHITECTURES: Final = {
+    "x86_64": "defined(__x86_64__)",
+    "aarch64": "defined(__aarch64__)",
+    "armv7": "defined(__arm__)",
+}
+"""What C compilers define, by what triples begin with."""
 
 _README: Final = """\
 {name}: a neural network, compiled for {machine} {target}
@@ -48,7 +66,7 @@ stand for (q - zero point) * scale; run.py takes and gives them.
 
   tilefarm run . --input X.npz --out Y.npz
   python run.py {library}X.npz Y.npz
-  cc run.c -ldl -o run && ./run {library}INPUT... OUTPUT...
+  cc run.c -ldl -lpthread -o run && ./run {library}INPUT... OUTPUT...
 
 X.npz has an array [samples, ...] for each input, by its name and in the layout
 of the model's file. run.c reads and writes plain float32 values in the shapes
@@ -66,7 +84,8 @@ called in order they do what `{entry}` does, for `tilefarm run . --profile`.
 _WITH_LIBRARY: Final = """\
 To run it, give the VTA library of that accelerator, or tilefarm's simulator:"""
 _ALONE: Final = """\
-To run it, nothing else is needed; network.h declares its entry to C programs:"""
+To run it, nothing else is needed; network.h declares its entry to C programs.
+{threads} --threads N in front of what run.py and ./run take is for more or fewer:"""
 
 
 def program_files(program: NetworkProgram, versions: Mapping[str, str]) -> dict[str, bytes]:
@@ -104,6 +123,9 @@ def _manifest(
         "target": json.loads(program.target.to_json()),
         "target_digest": program.target.digest.hex,
         "simulator": list(_simulator_words(program)),
+        "processor": program.target.host.triple.partition("-")[0],
+        "needed": _needed_words(program),
+        "threads": program.target.model.threads,
         "versions": dict(versions),
     }
 
@@ -149,7 +171,7 @@ def _readme(program: NetworkProgram) -> str:
     return _README.format(
         name=program.name,
         machine="the processor" if alone else "the accelerator",
-        how=_ALONE if alone else _WITH_LIBRARY,
+        how=_ALONE.format(threads=_threads_line(program)) if alone else _WITH_LIBRARY,
         library="" if alone else "libvta.so ",
         handles="addresses of pages" if alone else "handles of VTABufferAlloc",
         target=program.target.name,
@@ -168,6 +190,11 @@ def _readme(program: NetworkProgram) -> str:
     )
 
 
+def _threads_line(program: NetworkProgram) -> str:
+    threads = program.target.model.threads
+    return f"It was tuned for {plural(threads, 'thread')} on as many cores;"
+
+
 def _parameter_line(p: Parameter) -> str:
     moved = p.axes and p.axes != tuple(range(len(p.axes)))
     order = f", axes {list(p.axes)} of the model's file" if moved else ""
@@ -180,6 +207,7 @@ def _filled(name: str, program: NetworkProgram) -> bytes:
     """A file that is shipped, with this program's sizes and names."""
     text = (_SHIPPED / name).read_text(encoding="utf-8")
     simulator = _simulator_words(program)
+    processor = program.target.host.triple.partition("-")[0]
     words = {
         "NAME": program.name,
         "INPUTS": str(len(program.inputs)),
@@ -191,7 +219,12 @@ def _filled(name: str, program: NetworkProgram) -> bytes:
         ),
         "SIMULATOR": ", ".join(map(str, simulator or (0,))),
         "LIBRARIES": str(int(bool(simulator))),
-        "LIBRARY": "VTA_LIBRARY " if simulator else "",
+        "USAGE": "VTA_LIBRARY " if simulator else "[--threads N] ",
+        "NEEDED": "".join(f"{word} " for word in _needed_words(program)),
+        "THREADS": str(program.target.model.threads),
+        "PROCESSOR": processor,
+        "POOL": _POOL if b"tilefarm_open_pool" in program.code else "",
+        "ARCHITECTURE": _ARCHITECTURES.get(processor, "1"),
         "CODE": CODE_FILE,
         "WEIGHTS": CONSTANTS_FILE,
         "ENTRY": program.entry,
@@ -199,6 +232,11 @@ def _filled(name: str, program: NetworkProgram) -> bytes:
     for word, value in words.items():
         text = text.replace(f"@{word}@", value)
     return text.encode()
+
+
+def _needed_words(program: NetworkProgram) -> list[str]:
+    """What the processor has to have, in the words of /proc/cpuinfo."""
+    return sorted(needed_words(program.target.host))
 
 
 def _simulator_words(program: NetworkProgram) -> tuple[int, ...]:

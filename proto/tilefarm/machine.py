@@ -339,5 +339,9 @@ class Target:
         return document
 
 
-_LATER: Final = (("limits", {"alu_mul": False, "max_shift": 31}), ("board", asdict(Board())))
+_LATER: Final = (
+    ("limits", {"alu_mul": False, "max_shift": 31}),
+    ("board", asdict(Board())),
+    ("machine", {"threads": 1}),
+)
 """Parameters that targets had not from the start, and what holds where nothing is said."""

@@ -30,7 +30,7 @@ def machine_from_document(document: object, reasons: list[str]) -> MachineModel 
         reasons.append("machine.kind: missing, or not a text")
     elif kind == VTA:
         reasons.append(f"machine.kind: {VTA} is described by the section vta alone")
-    for key in sorted(document.keys() - {"kind", "engines", "memories", "lanes", "counters"}):
+    for key in sorted(document.keys() - {field.name for field in fields(MachineModel)}):
         reasons.append(f"machine.{key}: unknown key")
     engines = _rows(Engine, document.get("engines", []), "machine.engines", reasons)
     memories = _rows(Memory, document.get("memories", []), "machine.memories", reasons)
@@ -38,10 +38,14 @@ def machine_from_document(document: object, reasons: list[str]) -> MachineModel 
     counters = document.get("counters", [])
     if not isinstance(counters, list) or not all(_is_name(each) for each in counters):
         reasons.append(f"machine.counters: {counters!r} is no list of names")
+    threads = document.get("threads", 1)
+    if (why := _wrong("int", threads)) is not None:
+        reasons.append(f"machine.threads: {threads!r} is {why}")
     if len(reasons) > before:
         return None
     return MachineModel(
         kind=str(kind),
+        threads=int(threads),
         engines=tuple(Engine(**row) for row in engines),
         memories=tuple(Memory(**row) for row in memories),
         lanes=Lanes(**lanes[0]),

@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from tilefarm.dtype import DType
+from tilefarm.plural import plural
 
 CPU: Final = "cpu"
 """The kind of machine that is its own host."""
@@ -66,9 +67,14 @@ class Memory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineModel:
-    """One machine: its `kind` says which instructions and passes are for it."""
+    """One machine: its `kind` says which instructions and passes are for it.
+
+    `threads` is how many of a processor's cores compute a program together: kernels are made, and
+    their times are measured, for so many.
+    """
 
     kind: str
+    threads: int = 1
     engines: tuple[Engine, ...] = ()
     memories: tuple[Memory, ...] = ()
     lanes: Lanes = Lanes()
@@ -89,6 +95,11 @@ class MachineModel:
         if found is None:
             raise KeyError(f"{self.kind} has no memory {name}")
         return found
+
+    @property
+    def cores(self) -> int:
+        """How many threads can compute at a time."""
+        return max((each.instances for each in self.engines), default=1)
 
     @property
     def document(self) -> dict[str, Any]:
@@ -120,6 +131,12 @@ def contradictions(model: MachineModel) -> Iterator[str]:
             yield f"machine.lanes.{name}: {lanes} is no power of two up to {_LANES_MOST}"
     if len(set(model.counters)) < len(model.counters):
         yield "machine.counters: a name is there twice"
+    if model.threads < 1:
+        yield f"machine.threads: {model.threads}, and one at least computes"
+    elif model.threads > 1 and model.kind != CPU:
+        yield f"machine.threads: {model.threads}, and only a processor ({CPU}) has any"
+    elif model.threads > model.cores:
+        yield f"machine.threads: {model.threads} on {plural(model.cores, 'core')}"
     for engine in model.engines:
         if engine.instances < 1 or engine.queues < 1:
             yield f"machine: engine {engine.name} needs an instance and a queue"

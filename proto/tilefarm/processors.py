@@ -9,14 +9,20 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Final
 
+from tilefarm.errors import TargetError
 from tilefarm.machine import Host, Limits, Target
 from tilefarm.model import CPU, Engine, MachineModel, Memory
+from tilefarm.plural import plural
 
 X86_64: Final = "x86_64-unknown-linux-gnu"
+THREADS: Final = "@"
+"""Between a processor's name and how many of its cores compute: cpu@2."""
+
 AARCH64: Final = "aarch64-unknown-linux-gnu"
 ARMV7: Final = "armv7-unknown-linux-gnueabihf"
 
@@ -78,6 +84,61 @@ def processor(
     )
 
 
+def with_threads(target: Target, threads: int) -> Target:
+    """The target with so many of its cores at work, and a name that says so.
+
+    A processor of which nothing is known, neither cores nor caches, has as many as are wanted.
+
+    Raises:
+        TargetError: it is no processor, or has fewer cores.
+    """
+    machine = target.machine
+    if machine is None or machine.kind != CPU:
+        raise TargetError(
+            f"{threads} threads on {target.name}: threads are for processors",
+            "--target cpu; on boards `tilefarm device --threads` says how many share the host's"
+            " work",
+        )
+    if not machine.memories and machine.cores < threads:
+        machine = replace(machine, engines=(Engine(name="core", instances=threads),))
+    if not 1 <= threads <= machine.cores:
+        raise TargetError(
+            f"{threads} threads on {target.name}: it has {plural(machine.cores, 'core')}",
+            f"at most --threads {machine.cores}",
+        )
+    name = target.name if threads == 1 else f"{target.name}{THREADS}{threads}"
+    return replace(target, name=name, machine=replace(machine, threads=threads))
+
+
+def require_processor(target: Target) -> None:
+    """Refuse a processor that this one is not.
+
+    Raises:
+        TargetError: it can do something that this one cannot, or has more threads than cores.
+    """
+    require_cores(target)
+    lacking = lacking_here(target.host)
+    if lacking:
+        raise TargetError(
+            f"{target.name}: its programs need {', '.join(lacking)}, which this machine lacks",
+            "--target cpu, or a machine that has it",
+        )
+
+
+def require_cores(target: Target) -> None:
+    """Refuse a target with more threads than this process may use cores.
+
+    Raises:
+        TargetError: it has.
+    """
+    threads, cores = target.model.threads, len(os.sched_getaffinity(0))
+    if threads > cores:
+        raise TargetError(
+            f"{target.name}: {threads} threads, and this process may use {plural(cores, 'core')}",
+            f"--threads {cores}, or a machine with more cores",
+        )
+
+
 PROCESSORS: Final = (
     processor("cpu:x86-64-v4", Host(triple=X86_64, cpu="x86-64-v4")),
     processor("cpu:x86-64-v3", Host(triple=X86_64, cpu="x86-64-v3")),
@@ -117,7 +178,12 @@ def host_of(architecture: str, words: Iterable[str]) -> Host:
 
 
 def lacking_here(host: Host) -> list[str]:
-    """What programs for a host may use and this machine has not, in the words of /proc/cpuinfo.
+    """What programs for a host may use and this machine has not, in the words of /proc/cpuinfo."""
+    return sorted(needed_words(host).difference(flags_here()))
+
+
+def needed_words(host: Host) -> set[str]:
+    """What programs for a host may use, in the words of /proc/cpuinfo.
 
     Nothing is known of processors that are no level: they are believed.
     """
@@ -127,7 +193,7 @@ def lacking_here(host: Host) -> list[str]:
     named = {name: word for word, name in (*_X86_FEATURES.items(), *_ARM_FEATURES.items())}
     features = (each[1:] for each in host.features.split(",") if each.startswith("+"))
     wanted.update(named[name] for name in features if name in named)
-    return sorted(wanted.difference(flags_here()))
+    return wanted
 
 
 def flags_here() -> list[str]:

@@ -17,7 +17,7 @@ from tilefarm.errors import TargetError
 from tilefarm.impossible import impossibilities
 from tilefarm.machine import HLS_MAX_SHIFT, Board, BusTiming, Host, Limits, Target, VtaConfig
 from tilefarm.machine_json import lanes_from_vta, machine_from_document
-from tilefarm.processors import PROCESSORS, this_processor
+from tilefarm.processors import PROCESSORS, THREADS, this_processor, with_threads
 from tilefarm.vta_config import is_vta_config, vta_config_target
 
 __all__ = [
@@ -59,6 +59,7 @@ def built_in_targets() -> dict[str, Target]:
 def load_target(name_or_path: str) -> Target:
     """A built-in target by name, or the one that a JSON file describes.
 
+    Behind a processor's name or file may stand how many threads compute together: cpu@2.
     The file has the layout that `Target.to_json` writes; a section that is absent has its defaults.
     Or it is the `vta_config.json` of the original hardware, see `tilefarm.vta_config`.
 
@@ -68,6 +69,9 @@ def load_target(name_or_path: str) -> Target:
     """
     if name_or_path in TARGETS:
         return TARGETS[name_or_path]
+    name, _, threads = name_or_path.rpartition(THREADS)
+    if name and threads.isdecimal():
+        return with_threads(load_target(name), int(threads))
     path = Path(name_or_path)
     if not name_or_path.endswith(".json"):
         known = built_in_targets()

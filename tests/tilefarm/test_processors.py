@@ -8,7 +8,16 @@ from pathlib import Path
 
 import pytest
 from tilefarm.errors import TargetError
-from tilefarm.processors import AARCH64, ARMV7, X86_64, caches_of, host_of, processor
+from tilefarm.processors import (
+    AARCH64,
+    ARMV7,
+    X86_64,
+    caches_of,
+    host_of,
+    processor,
+    require_processor,
+    with_threads,
+)
 from tilefarm.target import TARGETS, Host, built_in_targets, impossibilities, load_target
 from tilefarm.target import target_from_document as read
 
@@ -71,6 +80,62 @@ def test_a_processor_survives_its_file(name: str) -> None:
     assert read(document, where="t.json") == target
     assert read(document, where="t.json").digest == target.digest
     assert impossibilities(target) == []
+
+
+def test_threads_are_a_part_of_a_processor() -> None:
+    one, two = processor("mine", Host(), cores=4, caches={"l1": 1 << 15}), "mine@2"
+    target = with_threads(one, 2)
+    assert (target.name, target.model.threads, target.model.cores) == (two, 2, 4)
+    assert target.digest != one.digest, "times of different numbers of threads are not compared"
+    assert with_threads(one, 1) == one
+    assert read(json.loads(target.to_json()), where="t.json") == target
+
+
+def test_a_target_without_threads_keeps_the_digest_that_is_in_records() -> None:
+    document = json.loads(load_target("cpu").to_json())
+    del document["machine"]["threads"]
+    assert read(document, where="t.json").digest == load_target("cpu").digest
+
+
+@pytest.mark.parametrize(
+    ("name", "what", "hint"),
+    [
+        ("sim@2", "threads are for processors", "--target cpu"),
+        ("cpu@0", "0 threads on cpu: it has", "--threads"),
+        ("cpu@9999", "9999 threads on cpu: it has", "--threads"),
+    ],
+)
+def test_threads_that_there_cannot_be(name: str, what: str, hint: str) -> None:
+    with pytest.raises(TargetError) as refused:
+        load_target(name)
+    assert what in refused.value.what
+    assert hint in refused.value.hint
+
+
+def test_a_known_processor_has_as_many_cores_as_are_wanted() -> None:
+    assert load_target("cpu:x86-64-v3@64").model.cores == 64
+
+
+def test_a_machine_cannot_compute_with_more_threads_than_cores(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    document = json.loads(processor("mine", Host(), cores=2).to_json())
+    document["machine"]["threads"] = 3
+    with pytest.raises(TargetError, match="threads: 3 on 2 cores"):
+        read(document, where="t.json")
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 1})
+    require_processor(with_threads(processor("mine", Host()), 2))
+    with pytest.raises(TargetError, match="mine@3: 3 threads, and this process may use 2 cores"):
+        require_processor(with_threads(processor("mine", Host()), 3))
+
+
+def test_a_processor_that_can_do_more_names_the_instruction(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("tilefarm.processors.flags_here", lambda: ["sse4_2", "avx2"])
+    more = processor("more", Host(cpu="x86-64", features="+avxvnni"))
+    with pytest.raises(TargetError, match="more: its programs need avx_vnni, which this machine"):
+        require_processor(more)
 
 
 def test_no_two_targets_with_names_are_the_same() -> None:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import os
 import shutil
+import struct
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -113,6 +118,119 @@ def test_a_processor_alone_gives_the_references_bits_without_a_library(
     subprocess.run(check, cwd=out.program, check=True)
 
 
+@pytest.mark.parametrize("batch", [1, 4])
+def test_threads_give_the_same_bits(
+    batch: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("compile_worker.schedule.cpu_threads.GRAIN", 1)  # small ones are shared too
+    rng = np.random.default_rng(1)
+    builder = Builder((batch, 3, 6, 6))
+    first = builder.put(conv(rng, 3, 32, window(3, pad=1)), "x")
+    shares = builder.put(Softmax(axis=3), builder.put(Product(), first, first))
+    graph = fold(builder.graph(builder.put(conv(rng, 32, 5, window(1)), shares)))
+    data = {
+        name: np.concatenate([values] * batch) for name, values in samples_for(graph, 0).items()
+    }
+    target = load_target("cpu@2")
+    quantized = quantize(graph, data, block=target.lanes.block)
+    program = program_of(partition_network(quantized, target))
+    assert b"tilefarm_open_pool" in program.code
+    out = OutputFolder(tmp_path)
+    out.write_program(program, {})
+    wanted = as_bytes(program, run_integer(quantized, data))
+    for threads in ("1", "2"):
+        assert in_python(out.program, None, data, "--threads", threads) == wanted
+        assert in_c(out.program, None, program, data, "--threads", threads) == wanted
+    assert in_c(out.program, None, program, data) == wanted
+    assert answered(program, data) == wanted
+
+
+def test_more_threads_than_cores_are_refused(alone: Path) -> None:
+    cores = len(os.sched_getaffinity(0))
+    for words in (refused_by_python(alone), refused_by_c(alone)):
+        said = words("--threads", str(cores + 1))
+        assert said == [
+            f"{cores + 1} threads, but there are {cores} cores",
+            f"  try: --threads {cores}",
+        ]
+
+
+def test_a_program_for_another_processor_names_the_missing_instruction(alone: Path) -> None:
+    manifest, source = alone / "manifest.json", alone / "run.c"
+    manifest.write_text(manifest.read_text().replace('"needed": [', '"needed": ["avx99", ', 1))
+    source.write_text(source.read_text().replace('needed[] = "', 'needed[] = "avx99 '))
+    for words in (refused_by_python(alone), refused_by_c(alone)):
+        assert words() == [
+            "network.so needs a processor with avx99",
+            "  try: tune for --target cpu here",
+        ]
+
+
+def test_a_program_for_another_architecture_is_refused(alone: Path) -> None:
+    manifest, source = alone / "manifest.json", alone / "run.c"
+    manifest.write_text(manifest.read_text().replace('"processor": "', '"processor": "other '))
+    assert "needs a processor with other " in refused_by_python(alone)()[0]
+    source.write_text(source.read_text().replace("#if !defined(__", "#if !defined(__other_"))
+    done = subprocess.run(["cc", "run.c"], cwd=alone, capture_output=True, text=True, check=False)
+    assert "tune the network for this machine's processor" in done.stderr
+
+
+def test_an_object_that_cannot_be_mapped_here_is_refused(alone: Path) -> None:
+    """As one for larger pages: a segment does not begin where a page of the file does."""
+    code = alone / "network.so"
+    content = bytearray(code.read_bytes())
+    (table,) = struct.unpack_from("<Q", content, 32)
+    (offset,) = struct.unpack_from("<Q", content, table + 56 + 8)  # of the second segment
+    struct.pack_into("<Q", content, table + 56 + 8, offset + 8)
+    code.write_bytes(content)
+    manifest = json.loads((alone / "manifest.json").read_text())
+    manifest["code"]["sha256"] = hashlib.sha256(content).hexdigest()
+    (alone / "manifest.json").write_text(json.dumps(manifest))
+    said = refused_by_python(alone)()
+    assert said[0].startswith("cannot be loaded here: ")
+    assert said[1:] == ["  try: tune for --target cpu here"]
+    assert refused_by_c(alone)()[0].startswith("./network.so: ")
+
+
+@pytest.fixture
+def alone(tmp_path: Path) -> Path:
+    """A program for the processor here, with one input and one output."""
+    graph, data = demo()
+    out = OutputFolder(tmp_path)
+    out.write_program(program_of(partition_network(quantize(graph, data), load_target("cpu"))), {})
+    np.savez(out.program / "x.npz", x=next(iter(data.values())))
+    return out.program
+
+
+def refused_by_python(folder: Path) -> Callable[..., list[str]]:
+    """What run.py says, in lines; it fails."""
+
+    def run(*options: str) -> list[str]:
+        words = [sys.executable, "run.py", *options, "x.npz"]
+        done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
+        assert done.returncode == 1, done.stderr
+        return done.stderr.splitlines()
+
+    return run
+
+
+def refused_by_c(folder: Path) -> Callable[..., list[str]]:
+    """What run.c says, in lines; it fails."""
+
+    def run(*options: str) -> list[str]:
+        subprocess.run(
+            ["cc", "-Wall", "-Werror", "run.c", "-ldl", "-lpthread", "-o", "run"],
+            cwd=folder,
+            check=True,
+        )
+        words = ["./run", *options, "x.npz", "out"]
+        done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
+        assert done.returncode in (1, 2), done.stderr
+        return done.stderr.splitlines()
+
+    return run
+
+
 def answered(program: NetworkProgram, data: Arrays) -> list[bytes]:
     """The outputs of a run in the sandbox."""
     return [answers_of(program, data).outputs[o.name].tobytes() for o in program.outputs]
@@ -122,25 +240,31 @@ def as_bytes(program: NetworkProgram, arrays: Any) -> list[bytes]:
     return [np.asarray(arrays[o.name], np.float32).tobytes() for o in program.outputs]
 
 
-def in_python(folder: Path, library: str | None, data: Arrays) -> list[bytes]:
+def in_python(folder: Path, library: str | None, data: Arrays, *options: str) -> list[bytes]:
     """The outputs in the order in which the example writes them: the program's."""
     arrays: dict[str, Any] = dict(data)
     np.savez(folder / "x.npz", **arrays)
-    words = ["run.py", *([library] if library else []), "x.npz", "y.npz"]
+    words = ["run.py", *options, *([library] if library else []), "x.npz", "y.npz"]
     subprocess.run([sys.executable, *words], cwd=folder, check=True)
     with np.load(folder / "y.npz") as found:
         return [found[name].tobytes() for name in found.files]
 
 
-def in_c(folder: Path, library: str | None, program: NetworkProgram, data: Arrays) -> list[bytes]:
+def in_c(
+    folder: Path, library: str | None, program: NetworkProgram, data: Arrays, *options: str
+) -> list[bytes]:
     flags = ["-Wall", "-Wextra", "-Werror", "-O1"]
-    subprocess.run(["cc", *flags, "run.c", "-ldl", "-o", "run"], cwd=folder, check=True)
+    subprocess.run(
+        ["cc", *flags, "run.c", "-ldl", "-lpthread", "-o", "run"], cwd=folder, check=True
+    )
     inputs = [f"in{index}" for index in range(len(program.inputs))]
     outputs = [f"out{index}" for index in range(len(program.outputs))]
     for name, parameter in zip(inputs, program.inputs, strict=True):
         data[parameter.name].astype(np.float32).tofile(folder / name)
     subprocess.run(
-        ["./run", *([library] if library else []), *inputs, *outputs], cwd=folder, check=True
+        ["./run", *options, *([library] if library else []), *inputs, *outputs],
+        cwd=folder,
+        check=True,
     )
     return [(folder / name).read_bytes() for name in outputs]
 
@@ -209,7 +333,7 @@ def test_the_python_example_says_what_is_wrong_with_data(case: str, folder: Path
 
 
 def test_the_c_example_refuses_a_part_of_a_sample(folder: Path) -> None:
-    subprocess.run(["cc", "run.c", "-ldl", "-o", "run"], cwd=folder, check=True)
+    subprocess.run(["cc", "run.c", "-ldl", "-lpthread", "-o", "run"], cwd=folder, check=True)
     (folder / "in").write_bytes(b"12345")
     words = ["./run", str(find_library()), "in", "out"]
     done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
@@ -227,7 +351,7 @@ def test_the_examples_say_what_is_wrong(folder: Path) -> None:
     done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert done.stderr.startswith("weights.bin: damaged"), "before anything is loaded"
-    subprocess.run(["cc", "run.c", "-ldl", "-o", "run"], cwd=folder, check=True)
+    subprocess.run(["cc", "run.c", "-ldl", "-lpthread", "-o", "run"], cwd=folder, check=True)
     words = ["./run", "absent.so", "in", "out"]
     done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 1

@@ -12,6 +12,7 @@ from compile_worker.codegen.llvm import cpu_kernel
 from compile_worker.codegen.network import alone, plain_network
 from compile_worker.codegen.objects import shared_object_of
 from compile_worker.codegen.parallel import sharing_text
+from compile_worker.codegen.pool import pool_text
 from compile_worker.codegen.runtime import PLAIN, Runtime
 from compile_worker.ir.func import Func
 from compile_worker.ir.node import Node
@@ -36,7 +37,7 @@ def host_object(
 def program_object(job: ProgramJob, kernels: Mapping[str, Func]) -> bytes:
     """The shared object of a network that a processor runs alone; its kernels are private."""
     names = {name: f"kernel{at}.{symbol(name)}" for at, name in enumerate(kernels)}
-    parts = [sharing_text(kernels.values())]
+    parts = [sharing_text(kernels.values()), pool_text(kernels.values(), job.target.host)]
     for name, func in kernels.items():
         parts.append(host_text(PLAIN, func, names[name], job.target, "internal"))
     parts += [plain_network(each, names) for each in (job, *alone(job))]

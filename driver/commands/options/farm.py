@@ -8,6 +8,8 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from tilefarm.command_line import whole_from
+from tilefarm.processors import THREADS
 from tilefarm.server_options import add_label_option, add_sandbox_option
 
 from driver.farm.settings import FarmSettings
@@ -18,6 +20,13 @@ def add_farm_options(parser: argparse.ArgumentParser, *, ray: bool = True) -> No
     default = FarmSettings()
     option = parser.add_argument_group("compiling").add_argument
     option("--target", metavar="NAME|FILE.json", help="the accelerator (default: sim)")
+    option(
+        "--threads",
+        type=whole_from(1),
+        metavar="N",
+        help="cores of a processor that compute together; cpu@N is such a target by name"
+        " (default: 1)",
+    )
     option(
         "--workers",
         type=int,
@@ -104,7 +113,10 @@ def farm_settings(args: argparse.Namespace) -> FarmSettings:
     Raises:
         SettingsError: an option is impossible.
     """
-    return FarmSettings(**given(args, FarmSettings))
+    fields = given(args, FarmSettings)
+    if (threads := getattr(args, "threads", None)) is not None:
+        fields["target"] = f"{fields.get('target', FarmSettings().target)}{THREADS}{threads}"
+    return FarmSettings(**fields)
 
 
 def given(args: argparse.Namespace, kind: type) -> dict[str, Any]:

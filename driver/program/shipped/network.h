@@ -17,7 +17,7 @@ enum { TILEFARM_BUFFERS = 2 + @INPUTS@ + @OUTPUTS@ };
 #define TILEFARM_NBYTES {@NBYTES@}
 
 int32_t @ENTRY@(void *const *buffers, const int64_t *offsets);
-
+@POOL@
 #ifdef __cplusplus
 }
 #endif

@@ -1,7 +1,10 @@
-/* Runs this program: cc run.c -ldl -o run && ./run @LIBRARY@INPUT... OUTPUT...
+/* Runs this program: cc run.c -ldl -lpthread -o run && ./run @USAGE@INPUT... OUTPUT...
  * in this folder. A file holds the float32 values of one tensor for any number of runs, in the
  * order and the shapes that README.txt lists. */
+#define _GNU_SOURCE /* sched_getaffinity */
 #include <dlfcn.h>
+#include <pthread.h>
+#include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,12 +14,88 @@ enum { INPUTS = @INPUTS@, OUTPUTS = @OUTPUTS@, FIRST = 2, BUFFERS = FIRST + INPU
 enum { LIBRARIES = @LIBRARIES@ }; /* to be named: none for a processor alone */
 static const size_t nbytes[BUFFERS] = {@NBYTES@}; /* arena, weights, inputs, outputs */
 static const int32_t simulator[] = {@SIMULATOR@}; /* which accelerator a simulator is to be */
+static const char needed[] = "@NEEDED@"; /* of the processor, in the words of /proc/cpuinfo */
+enum { THREADS = @THREADS@ }; /* that it was tuned for */
+
+#if !@ARCHITECTURE@
+#error "@CODE@ is for @PROCESSOR@: tune the network for this machine's processor"
+#endif
 
 static void *need(void *found, const char *what) {
   if (found != NULL) return found;
   const char *why = dlerror();
   fprintf(stderr, "%s: %s\n", what, why != NULL ? why : "cannot be opened");
   exit(1);
+}
+
+/* Ends here where the program would end with an illegal instruction. What cannot be read is not asked. */
+static void need_processor(void) {
+  static char line[1 << 15];
+  FILE *file = fopen("/proc/cpuinfo", "r");
+  if (file == NULL) return;
+  while (fgets(line, sizeof line, file) != NULL) {
+    if (strncmp(line, "flags", 5) != 0 && strncmp(line, "Features", 8) != 0) continue;
+    line[strcspn(line, "\n")] = ' ';
+    for (const char *word = needed, *end; (end = strchr(word, ' ')) != NULL; word = end + 1) {
+      char wanted[64];
+      const int length = end - word;
+      snprintf(wanted, sizeof wanted, " %.*s ", length, word);
+      if (strstr(line, wanted) != NULL) continue;
+      fprintf(stderr, "@CODE@ needs a processor with %.*s\n", length, word);
+      fprintf(stderr, "  try: tune for --target cpu here\n");
+      exit(1);
+    }
+    break;
+  }
+  fclose(file);
+}
+
+/* Threads beside this one: they sleep between runs, and share the parallel kernels of one. */
+static void (*open_pool)(int64_t), (*help)(void), (*close_pool)(void);
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t begun = PTHREAD_COND_INITIALIZER;
+static unsigned runs;
+
+static void *helper(void *unused) {
+  for (unsigned seen = 0;;) {
+    pthread_mutex_lock(&mutex);
+    while (seen == runs) pthread_cond_wait(&begun, &mutex);
+    seen = runs;
+    pthread_mutex_unlock(&mutex);
+    help();
+  }
+  return unused;
+}
+
+static void start_threads(void *code, int threads) {
+  cpu_set_t cores;
+  pthread_t thread;
+  if (sched_getaffinity(0, sizeof cores, &cores) == 0 && threads > CPU_COUNT(&cores)) {
+    fprintf(stderr, "%d threads, but there are %d cores\n", threads, CPU_COUNT(&cores));
+    fprintf(stderr, "  try: --threads %d\n", CPU_COUNT(&cores));
+    exit(2);
+  }
+  open_pool = dlsym(code, "tilefarm_open_pool");
+  if (open_pool == NULL) return; /* it has no kernel that could be shared */
+  help = dlsym(code, "tilefarm_help"), close_pool = dlsym(code, "tilefarm_close_pool");
+  for (int k = 1; k < threads; ++k) {
+    if (pthread_create(&thread, NULL, helper, NULL) != 0) need(NULL, "a thread");
+  }
+}
+
+static int32_t run(int32_t (*entry)(void *const *, const int64_t *), void *const *buffers, int threads) {
+  static const int64_t offsets[BUFFERS];
+  const int is_shared = threads > 1 && open_pool != NULL;
+  if (is_shared) {
+    open_pool(threads);
+    pthread_mutex_lock(&mutex);
+    ++runs;
+    pthread_cond_broadcast(&begun);
+    pthread_mutex_unlock(&mutex);
+  }
+  const int32_t answer = entry(buffers, offsets);
+  if (is_shared) close_pool();
+  return answer;
 }
 
 /* Buffers of a processor alone are memory, and begin at a page. */
@@ -41,16 +120,22 @@ static void open_library(const char *path) {
 }
 
 int main(int argc, char **argv) {
-  static const int64_t offsets[BUFFERS];
+  int threads = THREADS;
   void *device[BUFFERS], *host[BUFFERS];
   FILE *file[BUFFERS];
-  if (argc != 1 + LIBRARIES + INPUTS + OUTPUTS)
-    return fprintf(stderr, "usage: run @LIBRARY@INPUT... OUTPUT...\n"), 2;
+  if (!LIBRARIES && argc > 2 && strcmp(argv[1], "--threads") == 0) {
+    threads = atoi(argv[2]);
+    argv += 2, argc -= 2;
+  }
+  if (argc != 1 + LIBRARIES + INPUTS + OUTPUTS || threads < 1)
+    return fprintf(stderr, "usage: run @USAGE@INPUT... OUTPUT...\n"), 2;
+  need_processor();
   alloc = plain_alloc, copy = plain_copy;
   if (LIBRARIES) open_library(argv[1]);
   argv += LIBRARIES - 1; /* argv[FIRST] is the first file */
   void *code = need(dlopen("./@CODE@", RTLD_NOW), "./@CODE@");
   int32_t (*entry)(void *const *, const int64_t *) = need(dlsym(code, "@ENTRY@"), "@ENTRY@");
+  start_threads(code, threads);
   for (int i = 0; i < BUFFERS; ++i) {
     const char *path = i < FIRST ? "@WEIGHTS@" : argv[i];
     device[i] = need(alloc(nbytes[i]), "a buffer");
@@ -66,7 +151,7 @@ int main(int argc, char **argv) {
       if (got != nbytes[i]) return fprintf(stderr, "%s ends within a run\n", argv[i]), 1;
       copy(host[i], 0, device[i], 0, nbytes[i], 1);
     }
-    if (entry(device, offsets) != 0 || (last_error != NULL && last_error(NULL, 0) != 0))
+    if (run(entry, device, threads) != 0 || (last_error != NULL && last_error(NULL, 0) != 0))
       return fprintf(stderr, "the program failed\n"), 1;
     for (int i = FIRST + INPUTS; i < BUFFERS; ++i) {
       copy(device[i], 0, host[i], 0, nbytes[i], 2);

@@ -32,6 +32,17 @@ static long system_call(long number, long a, long b, long c) {
 #endif
 }
 
+/* The thread that calls. It leaves the part that ends everything to a helper, and waits for it. */
+static void *caller;
+
+static int is_left_to_a_helper(void) {
+  while (__builtin_thread_pointer() == caller) {
+    volatile int look = 0;
+    (void)look;
+  }
+  return 1;
+}
+
 /* Byte 0 is the number of parts; each part writes its own number behind it. */
 static void note(void *state, int64_t number, int64_t parts) {
   uint8_t *out = state;
@@ -45,8 +56,8 @@ int32_t numbers(void *const *buffers, const int64_t *offsets) {
 }
 
 static void store_to_nowhere(void *state, int64_t number, int64_t parts) {
-  (void)state, (void)parts;
-  if (number == 1) *(volatile int *)8 = 1;
+  (void)state, (void)number, (void)parts;
+  if (is_left_to_a_helper()) *(volatile int *)8 = 1;
 }
 
 static int use_up_the_stack(volatile char *below, int more) {
@@ -57,29 +68,30 @@ static int use_up_the_stack(volatile char *below, int more) {
 }
 
 static void recurse(void *state, int64_t number, int64_t parts) {
-  (void)state, (void)parts;
+  (void)state, (void)number, (void)parts;
   char bottom = 0;
-  if (number == 1) use_up_the_stack(&bottom, 1);
+  if (is_left_to_a_helper()) use_up_the_stack(&bottom, 1);
 }
 
 static void become_two(void *state, int64_t number, int64_t parts) {
-  (void)state, (void)parts;
-  if (number == 1) system_call(57, 0, 0, 0);
+  (void)state, (void)number, (void)parts;
+  if (is_left_to_a_helper()) system_call(57, 0, 0, 0);
 }
 
 static void begin_a_thread(void *state, int64_t number, int64_t parts) {
-  (void)state, (void)parts;
-  if (number == 1) system_call(56, 0x10f00, 0, 0);
+  (void)state, (void)number, (void)parts;
+  if (is_left_to_a_helper()) system_call(56, 0x10f00, 0, 0);
 }
 
 static void open_a_file(void *state, int64_t number, int64_t parts) {
-  (void)state, (void)parts;
-  if (number == 1) system_call(2, (long)"/etc/passwd", 0, 0);
+  (void)state, (void)number, (void)parts;
+  if (is_left_to_a_helper()) system_call(2, (long)"/etc/passwd", 0, 0);
 }
 
 #define KERNEL(name, part)                                         \
   int32_t name(void *const *buffers, const int64_t *offsets) {     \
     (void)buffers, (void)offsets;                                  \
+    caller = __builtin_thread_pointer();                           \
     call(part, 0);                                                 \
     return 0;                                                      \
   }
