@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tilefarm.errors import InfraError
+from tilefarm.machine import VTA_COUNTERS
 from tilefarm.plural import plural
 from tilefarm.readable import readable
 from tilefarm.system_errors import unwritable
@@ -173,6 +174,7 @@ def tables(figures: NetworkFigures) -> Iterator[str]:
 
 def document(figures: NetworkFigures, traces: Mapping[Workload, Trace]) -> dict[str, Any]:
     """Everything as JSON can say it, the schedules included."""
+    counters = {name: figures.whole.counters[name] for name in VTA_COUNTERS}
     return {
         "network": figures.name,
         "cycles": figures.spent.cycles,
@@ -180,7 +182,7 @@ def document(figures: NetworkFigures, traces: Mapping[Workload, Trace]) -> dict[
         "trials": figures.trials,
         "failed": figures.failed,
         "board": asdict(figures.board),
-        "program": asdict(figures.whole),
+        "program": {**asdict(figures.whole), "counters": counters},
         "steps": [{**asdict(step), "cycles": step.cycles} for step in figures.steps],
         "schedules": {
             workload.name: json.loads(trace.to_json()) for workload, trace in traces.items()

@@ -22,6 +22,7 @@ from kit.objects.foreign import MACHINES
 from kit.objects.hosts import ARM
 from tilefarm.target import Host, Target
 
+import device_server
 from device_server.device import elf
 from device_server.runner.runner import Runner, RunnerLimits
 
@@ -31,6 +32,7 @@ _PREFIXES: Final[Mapping[str, str]] = {
     "aarch64": "aarch64-linux-gnu",
     "armv7l": "arm-linux-gnueabihf",
 }
+_HEADERS: Final = Path(device_server.__file__).parent / "vta" / "runtime" / "include"
 _SHIM: Final = Path(__file__).with_name("clone_parent.c")
 _PR_SET_CHILD_SUBREAPER: Final = 36
 
@@ -132,7 +134,7 @@ def board(name: str, folder: Path) -> Board:
 
 def compile_shared(board: Board, source: Path, to: Path) -> None:
     """A shared object for it of a file in C."""
-    flags = ["-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
+    flags = ["-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", f"-I{_HEADERS}"]
     subprocess.run([board.c_compiler, *flags, "-o", to, source], check=True)
 
 

@@ -179,4 +179,6 @@ def test_tables_of_a_network() -> None:
     assert "98 cycles as one program of 7 instructions; 0 output" in lines[-2]
     on_board = replace(figures, board=TARGETS["pynq-z1"].board)
     assert "that is about 0.00098 ms at 100 MHz" in list(network.tables(on_board))
-    assert network.document(on_board, {})["board"]["clock_mhz"] == 100
+    document = network.document(on_board, {})
+    assert document["board"]["clock_mhz"] == 100
+    assert document["program"]["counters"]["cycles"] == 98
