@@ -21,7 +21,7 @@ Element = Callable[..., Expr]
 Combine = Callable[[Expr, Expr], Expr]
 
 _INT8_MIN: Final = -128
-"""What a maximum of int8 starts from."""
+"""What a maximum of int8 starts from, whatever type it is held in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +129,9 @@ def total(
 
 
 def largest(dtype: DType, over: Mapping[str, int], element: Element) -> Reduction:
-    """The maximum of int8 values, whatever integer type they are held in."""
-    return Reduction(Max, Const(_INT8_MIN, dtype), over, element)
+    """The maximum of uint8 values, or of int8 ones in whatever integer type they are held."""
+    start = 0 if dtype is DType.UINT8 else _INT8_MIN
+    return Reduction(Max, Const(start, dtype), over, element)
 
 
 def _axes(stage: str, axes: Mapping[str, int]) -> tuple[Axis, ...]:

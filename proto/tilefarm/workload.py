@@ -71,15 +71,17 @@ OPERATORS: Final[Mapping[str, str]] = {
     " 0 for shift 0; attrs mul_a, mul_b, shift, lo, hi",
     "affine": "(x, mul int32 [C/c, b, c], add int32 [C/c, b, c], shift int32 [C/c, b, c]) ->"
     " clip((x*mul[c] + add[c]) >> shift[c], lo, hi); attrs lo, hi",
-    "max_pool2d": "(x) -> max over the window, padding is -128; attrs kernel, stride, pad",
+    "max_pool2d": "(x int8 or uint8) -> max over the window, padding is the least of the type;"
+    " attrs kernel, stride, pad",
     "avg_pool2d": "(x, mul int32 [OH, OW]) -> clip((sum*mul[oh, ow] + round) >> shift, lo, hi),"
     " padding is 0; attrs kernel, stride, pad, shift, lo, hi",
-    "relayout": "(x blocked int8 of one logical shape) -> blocked int8 of another with the same"
-    " elements in row-major logical order; attrs logical_in, logical_out",
+    "relayout": "(x blocked, of one logical shape) -> blocked, of another with the same elements in"
+    " row-major logical order, absent ones 0; int8, uint8 or float32, and blocks may differ: with"
+    " blocks of 1 a tensor is row-major; attrs logical_in, logical_out",
     "softmax": "(x blocked int8 [N/b, C/c, b, c], table float32 [256]) -> float32 [N, C]:"
     " table[max - x] / sum over channels, summed in channel order in float32; no attrs",
-    "lookup": "(x, table int8 [256]) -> table[x + 128]; or table is [C/c, c, 256] and has a row for"
-    " each channel; no attrs",
+    "lookup": "(x int8 or uint8, table [256] of 8 bits or float32) -> table[x - the least of its"
+    " type]; or table is [C/c, c, 256] and has a row for each channel; no attrs",
     "product": "(a, b, table int32 [256]) -> clip((a*table[b + 128] + round) >> shift, lo, hi):"
     " a times any function of b; |table| <= 2^23; attrs shift, lo, hi",
     "border": "() -> out int8 [..., H, W, b, c]: `fill` in the first `top` and last `bottom` of its"
@@ -89,15 +91,38 @@ OPERATORS: Final[Mapping[str, str]] = {
     " where index[k] is no place in x; attrs fill (0 if absent)",
     "concat": "(x0 [N, M0], x1 [N, M1], ...) -> [N, M0 + M1 + ...] of their type: side by side; no"
     " attrs",
-    # On the CPU, as ONNX defines its quantized operators; data and results are uint8 or int8.
-    "qlinear_conv2d": "(data [N, Ci/c, H, W, 1, c], weight int8 [Co/l, Ci/c, Kh, Kw, c/p, l, p],"
-    " bias int32 [Co/l, l], scale float32 [Co/l, l]) -> out [N, Co/l, OH, OW, 1, l] ="
-    " clip(round_half_even(float32(conv(data, weight) + bias[co]) * scale[co]), lo - zero, hi -"
-    " zero) + zero; the sums wrap; attrs stride, pad, dilation as conv2d, fill (padding), zero, lo,"
-    " hi; p is 4 or 2. With c = 1 neighbours are taps, not channels: [Co/l, Ci, Kh, Kw/p, 1, l, p]",
+    # On the CPU, as ONNX defines its quantized operators; data and results are uint8 or int8. What
+    # follows sums is the same for all: real = float32(sum + bias) * scale + addend, of which each
+    # operation rounds, and what is absent does nothing. A float32 result is that; one of 8 bits is
+    # q = clip(round_half_even(real), lo - zero, hi - zero) + zero, lo where real is no number; with
+    # `other`, of the shape and maybe not the type of the result, it is what `qlinear_zip` makes of
+    # q and other; attrs of that grid and those ends are to_scale, to_zero, to_lo and to_hi.
+    "qlinear_conv2d": "(data [N, Ci/c, H, W, 1, c], weight int8 [Co/l, Ci/c/groups, Kh, Kw, c/p, l,"
+    " p], bias int32 [Co/l, l], scale float32 [Co/l, l][, addend float32 [Co/l, l]][, other]) ->"
+    " out [N, Co/l, OH, OW, 1, l]: conv(data, weight), and what follows sums; the sums wrap; attrs"
+    " stride, pad, dilation, groups as conv2d, fill (padding); zero, lo, hi unless out is float32;"
+    " function, a_scale, a_zero, b_scale, b_zero, to_scale, to_zero, to_lo, to_hi with other. p"
+    " is 4 or 2. With c = 1 neighbours are taps, not channels: [Co/l, Ci, Kh, Kw/p, 1, l, p]",
     "qlinear_depthwise2d": "(data [N, C/c, H, W, 1, c], weight int8 [C/c, Kh, Kw/4, c, 4], bias"
-    " int32 [C/c, c], scale float32 [C/c, c]) -> out [N, C/c, OH, OW, 1, c]: as qlinear_conv2d,"
-    " each channel with taps of its own, Kw filled up with zeros",
+    " int32 [C/c, c], scale float32 [C/c, c][, addend][, other]) -> out [N, C/c, OH, OW, 1, c]: as"
+    " qlinear_conv2d, each channel with taps of its own, Kw filled up with zeros",
+    "qlinear_conv2d_transpose": "(data, weight int8 [Co/l, h, w, Ci/c, Kh, Kw, c/4, l, 4], bias,"
+    " scale[, addend][, other]) -> out: the phases of conv2d_transpose, each as qlinear_conv2d;"
+    " attrs stride, pad (of a phase's convolution), fill, and those of what follows sums",
+    "qlinear_matmul": "(a [Z, K, I], b [Z, K, J]) -> [Z, I, J]: sum over k of (a - a_zero) * (b -"
+    " b_zero), which wraps, and what follows sums; row-major; attrs a_zero, b_zero, scale, and"
+    " zero, lo, hi unless out is float32",
+    "qlinear_avg_pool2d": "(x blocked, scale float32 [OH, OW]) -> blocked: sum over the window of x"
+    " - x_zero, padding is x_zero, and what follows sums; attrs kernel, stride, pad, x_zero, and"
+    " zero, lo, hi unless out is float32",
+    "qlinear_zip": "(a, b) -> clip(round_half_even(function((a - a_zero) * a_scale, (b - b_zero) *"
+    " b_scale) / scale) + zero, lo, hi) in float32, lo for what is no number; extents of 1 are"
+    " repeated; attrs function (of `tilefarm.real.COMBINATIONS`), a_scale, a_zero, b_scale, b_zero,"
+    " scale, zero, lo, hi",
+    "quantize_linear": "(x float32 [N, C, ...]) -> blocked 8 bits: round_half_even(x / scale) +"
+    " zero, saturated, the least for NaN, absent channels 0; attrs scale, zero",
+    "dequantize_linear": "(x blocked 8 bits) -> float32 [N, C, ...]: float32(x - zero) * scale;"
+    " attrs scale, zero",
     # On the CPU; everything is float32 in row-major order. Every operation rounds by itself, sums
     # begin with 0 and take their terms in the order of the axes named, max(a, b) is a if a > b and
     # otherwise b. Where attrs lo or hi are given, the result is min(max(result, lo), hi).

@@ -22,6 +22,14 @@ from compile_worker.te.operators.matmul import matmul
 from compile_worker.te.operators.moves import concat, gather
 from compile_worker.te.operators.pooling import avg_pool2d, max_pool2d
 from compile_worker.te.operators.qlinear import qlinear_conv2d, qlinear_depthwise2d
+from compile_worker.te.operators.qlinear_elements import (
+    dequantize_linear,
+    qlinear_zip,
+    quantize_linear,
+)
+from compile_worker.te.operators.qlinear_matmul import qlinear_matmul
+from compile_worker.te.operators.qlinear_pooling import qlinear_avg_pool2d
+from compile_worker.te.operators.qlinear_transposed import by_phase, qlinear_conv2d_transpose
 from compile_worker.te.operators.real_along import real_normalize, real_reduce, real_softmax
 from compile_worker.te.operators.real_elements import real_map, real_take, real_zip
 from compile_worker.te.operators.real_layers import real_conv2d, real_matmul, real_pool2d
@@ -61,6 +69,12 @@ STAGES: Final[Mapping[str, Callable[[Workload, list[Tensor]], Stages]]] = {
     "concat": concat,
     "qlinear_conv2d": qlinear_conv2d,
     "qlinear_depthwise2d": qlinear_depthwise2d,
+    "qlinear_conv2d_transpose": qlinear_conv2d_transpose,
+    "qlinear_matmul": qlinear_matmul,
+    "qlinear_avg_pool2d": qlinear_avg_pool2d,
+    "qlinear_zip": qlinear_zip,
+    "quantize_linear": quantize_linear,
+    "dequantize_linear": dequantize_linear,
     "real_map": real_map,
     "real_zip": real_zip,
     "real_take": real_take,
@@ -109,7 +123,7 @@ def _nest_of(workload: Workload, text: str, batch: int, block: int) -> Func:
     del text
     check_planes(workload)
     is_filled = workload.operator == "border"
-    seen = by_group(workload if is_filled else workload.unbordered)
+    seen = by_phase(by_group(workload if is_filled else workload.unbordered))
     inputs = [placeholder(spec) for spec in seen.inputs]
     stages = STAGES[workload.operator](seen, inputs)
     if any(workload.border) and not is_filled:

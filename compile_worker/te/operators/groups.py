@@ -2,14 +2,19 @@
 
 Groups of one block each need no axis of their own: output block co reads input block co. Larger
 ones are an axis: data [N, Ci, ...] is seen as [N, G, Ci/G, ...], weights, biases and shifts
-[Co, ...] as [G, Co/G, ...]. The bytes stay where they are.
+[Co, ...] as [G, Co/G, ...]. The bytes stay where they are. Those of a `qlinear_conv2d` are an axis
+whatever their size.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Final
 
 from tilefarm.workload import TensorSpec, Workload
+
+_WITHIN_WEIGHTS: Final = {"conv2d": 4, "qlinear_conv2d": 5}
+"""Axes of weights behind the input blocks, by operator."""
 
 
 def groups_of(workload: Workload) -> int:
@@ -20,6 +25,8 @@ def groups_of(workload: Workload) -> int:
 def is_depthwise(workload: Workload) -> bool:
     """Whether every output block reads the one input block at its own place."""
     groups, weight = groups_of(workload), workload.inputs[1]
+    if workload.operator != "conv2d":
+        return False
     planes = (workload.planes,) if workload.planes > 1 else ()
     return groups > 1 and weight.shape[:-4] == (groups, *planes, 1)
 
@@ -30,10 +37,11 @@ def by_group(workload: Workload) -> Workload:
     Raises:
         ValueError: the groups do not divide the blocks of channels.
     """
-    if workload.operator != "conv2d":
+    within = _WITHIN_WEIGHTS.get(workload.operator)
+    if within is None:
         return workload
     groups = groups_of(workload)
-    outputs, *_, inputs = workload.inputs[1].shape[:-4]
+    outputs, *_, inputs = workload.inputs[1].shape[:-within]
     of_data, of_out = (1 + (each > 1) for each in (workload.data_planes, workload.out_planes))
     blocks = workload.inputs[0].shape[of_data]
     if blocks != groups * inputs or outputs % groups:
@@ -52,7 +60,9 @@ def by_group(workload: Workload) -> Workload:
 
 
 def _parameter(spec: TensorSpec, groups: int) -> TensorSpec:
-    return spec if spec.name == "unit" else _split(spec, 0, groups)
+    if spec.name == "unit":
+        return spec
+    return _split(spec, int(spec.name == "other"), groups)
 
 
 def _split(spec: TensorSpec, axis: int, groups: int) -> TensorSpec:

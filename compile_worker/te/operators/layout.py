@@ -68,7 +68,8 @@ def relayout(workload: Workload, inputs: list[Tensor]) -> list[Tensor]:
         extents = dict(zip(at, spec.shape, strict=True))
         source = unravelled(ravelled(logical, after), before)
         place = tuple(simplify(each, extents) for each in blocked_index(source, x.shape))
-        return guarded(present(logical, after, spec.shape), x[place], 0)
+        nothing = 0.0 if x.dtype.is_float else 0
+        return guarded(present(logical, after, spec.shape), x[place], nothing)
 
     return [compute(spec.name, data_axes(spec.shape), element, scope="dram")]
 

@@ -1,4 +1,4 @@
-"""Elements taken from the places of an index, and tensors next to one another; int8 or float32."""
+"""Elements taken from the places of an index, and tensors next to one another; of any type."""
 
 from __future__ import annotations
 

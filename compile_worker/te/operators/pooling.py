@@ -13,16 +13,16 @@ from compile_worker.te.operators.elementwise import elementwise, narrowed, shift
 from compile_worker.te.operators.window import padded, scaled
 from compile_worker.te.tensor import Reduction, Tensor, compute, largest, total
 
-_LEAST: Final = -128
-"""Of int8: what lies outside of an image never is the maximum."""
+_LEAST: Final = {DType.INT8: -128, DType.UINT8: 0}
+"""Of a type: what lies outside of an image never is the maximum."""
 
 
 def max_pool2d(workload: Workload, inputs: list[Tensor]) -> list[Tensor]:
     """Stages [padded] and the output, which is the maximum itself. x [N, C, H, W, b, c]."""
-    before = padded(workload, inputs[0], outside=_LEAST)
+    before = padded(workload, inputs[0], outside=_LEAST[inputs[0].dtype])
     image = before[-1] if before else inputs[0]
-    name = workload.outputs[0].name
-    out = _pooled(name, workload, lambda *at: image[at], largest, DType.INT8, scope="dram")
+    spec = workload.outputs[0]
+    out = pooled(spec.name, workload, lambda *at: image[at], largest, spec.dtype, scope="dram")
     return [*before, out]
 
 
@@ -31,7 +31,7 @@ def avg_pool2d(workload: Workload, inputs: list[Tensor]) -> list[Tensor]:
     x, mul = inputs
     before = padded(workload, x)
     image = before[-1] if before else x
-    window = _pooled("sum", workload, lambda *at: widened(image[at]), total, DType.INT32)
+    window = pooled("sum", workload, lambda *at: widened(image[at]), total, DType.INT32)
     shift = workload.attr_int("shift")
 
     def value(*at: Var) -> Expr:
@@ -47,7 +47,7 @@ def avg_pool2d(workload: Workload, inputs: list[Tensor]) -> list[Tensor]:
     ]
 
 
-def _pooled(
+def pooled(
     name: str,
     workload: Workload,
     image: Callable[..., Expr],

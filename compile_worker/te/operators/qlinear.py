@@ -1,22 +1,21 @@
-"""Convolutions of 8 bits as ONNX's QLinearConv defines them: sums, scale, rounding, zero point.
-
-    out = clip(round_half_even(float32(conv(data, weight) + bias[co]) * scale[co]), lo, hi) + zero
+"""Convolutions of 8 bits as ONNX's QLinearConv defines them, by blocks of channels or one by one.
 
 Sums are exact int32; what zero points of data and weights add to them is in the bias. Channels come
-in quads, as the processor's dot products take them: weights are [..., o, 4].
+in quads, as the processor's dot products take them: weights are [..., o, 4]. `qlinear_results` says
+what follows the sums.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
 from tilefarm.dtype import DType
 from tilefarm.workload import Workload
 
-from compile_worker.ir.expr import Buffer, Call, Cast, Const, Expr, Max, Min, Var
-from compile_worker.te.operators.elementwise import elementwise, widened
+from compile_worker.ir.expr import Buffer, Cast, Expr, Var
+from compile_worker.te.operators.elementwise import widened
+from compile_worker.te.operators.qlinear_results import by_channel
 from compile_worker.te.operators.window import pad_image, padded, scaled
 from compile_worker.te.tensor import Reduction, Tensor, compute, total
 
@@ -30,28 +29,31 @@ PAIR: Final = 2
 def qlinear_conv2d(workload: Workload, inputs: list[Tensor]) -> list[Tensor]:
     """Stages [padded] or wide, conv and the output.
 
-    data [N, Ci, H, W, 1, c], weight [Co, Ci, Kh, Kw, c/p, l, p], p = 4 or 2; data of c = 1 have
-    neighbours along the row, [Co, Ci, Kh, Kw/p, 1, l, p]: an image of three channels is rows of W*3
-    bytes. Pairs are for instructions that multiply int16: `wide` is the padded image of int16.
+    data [N, Ci, H, W, 1, c], weight [Co, Ci, Kh, Kw, c/p, l, p], p = 4 or 2, or by groups: [N, G,
+    Ci, ...] and [G, Co, Ci, ...]. Data of c = 1 have neighbours along the row, [Co, Ci, Kh, Kw/p,
+    1, l, p]: an image of three channels is rows of W*3 bytes. Pairs are for instructions that
+    multiply int16: `wide` is the padded image of int16.
     """
-    data, weight, bias, scale = inputs
-    _, blocks, kernel_h, kernel_w, groups, _, together = weight.shape
+    data, weight = inputs[:2]
+    *_, blocks, kernel_h, kernel_w, groups, _, together = weight.shape
     before = [_wide(workload, data)] if together == PAIR else _padded(workload, data)
     image = before[0] if before else data
     along_rows = data.shape[-1] == 1
 
-    def element(n: Var, co: Var, h: Var, w: Var, b: Var, o: Var) -> Reduction:
+    def element(*at: Var) -> Reduction:
+        n, *g, co, h, w, b, o = at
+
         def product(ci: Var, kh: Var, kw: Var, q: Var, j: Var) -> Expr:
             tap, channel = (kw * together + j, q) if along_rows else (kw, q * together + j)
             row, column = _pixel(workload, h, w, kh, tap)
-            pixel = widened(image[n, ci, row, column, b, channel])
-            return pixel * widened(weight[co, ci, kh, kw, q, o, j])
+            pixel = widened(image[n, *g, ci, row, column, b, channel])
+            return pixel * widened(weight[*g, co, ci, kh, kw, q, o, j])
 
         over = {"ci": blocks, "kh": kernel_h, "kw": kernel_w, "q": groups, "j": together}
         return total(DType.INT32, over, product)
 
     conv = compute("conv", _axes(workload), element)
-    return [*before, conv, _requantized(workload, conv, bias, scale)]
+    return [*before, conv, by_channel(conv, inputs, workload)]
 
 
 def qlinear_depthwise2d(workload: Workload, inputs: list[Tensor]) -> list[Tensor]:
@@ -60,7 +62,7 @@ def qlinear_depthwise2d(workload: Workload, inputs: list[Tensor]) -> list[Tensor
     data [N, C, H, W, 1, c], weight [C, Kh, Kw/4, c, 4]; `quads` has four neighbouring taps of
     every channel side by side.
     """
-    data, weight, bias, scale = inputs
+    data, weight = inputs[:2]
     before = _padded(workload, data)
     image = before[0] if before else data
     _, kernel_h, kernel_w, _, _ = weight.shape
@@ -83,11 +85,13 @@ def qlinear_depthwise2d(workload: Workload, inputs: list[Tensor]) -> list[Tensor
         return total(DType.INT32, {"kh": kernel_h, "kw": kernel_w, "j": QUAD}, product)
 
     conv = compute("conv", _axes(workload), element)
-    return [*before, quads, conv, _requantized(workload, conv, bias, scale)]
+    return [*before, quads, conv, by_channel(conv, inputs, workload)]
 
 
 def _axes(workload: Workload) -> dict[str, int]:
-    return dict(zip(("n", "co", "h", "w", "b", "o"), workload.outputs[0].shape, strict=True))
+    """[N, Co, H, W, 1, l], or with an axis of groups behind the first."""
+    n, *g, co, h, w, b, o = workload.outputs[0].shape
+    return {"n": n, **dict(zip("g", g, strict=False)), "co": co, "h": h, "w": w, "b": b, "o": o}
 
 
 def _padded(workload: Workload, data: Tensor) -> list[Tensor]:
@@ -108,23 +112,3 @@ def _pixel(workload: Workload, h: Var, w: Var, kh: Expr, kw: Expr) -> tuple[Expr
     down, across = workload.attr_ints("stride")
     below, beside = workload.attr_ints("dilation")
     return scaled(h, down) + scaled(kh, below), scaled(w, across) + scaled(kw, beside)
-
-
-def _requantized(workload: Workload, sums: Tensor, bias: Tensor, scale: Tensor) -> Tensor:
-    """The output; `lo` and `hi` are ends of its values, with the zero point in them."""
-    spec = workload.outputs[0]
-    zero, low, high = (workload.attr_int(name) for name in ("zero", "lo", "hi"))
-
-    def value(*at: Var) -> Expr:
-        channel = (at[1], at[-1])
-        real = Cast(DType.FLOAT32, sums[at] + bias[channel]) * scale[channel]
-        return Cast(spec.dtype, _whole(real, low - zero, high - zero) + zero)
-
-    return elementwise(spec.name, sums, value, scope="dram")
-
-
-def _whole(real: Expr, low: int, high: int) -> Expr:
-    """A float32 clipped to whole ends and rounded, halves to even, as int32."""
-    ends: Sequence[Const] = [Const(float(end), DType.FLOAT32) for end in (low, high)]
-    clipped = Min(Max(real, ends[0]), ends[1])
-    return Cast(DType.INT32, Call("round_even", (clipped,), DType.FLOAT32))

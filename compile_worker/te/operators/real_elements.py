@@ -23,7 +23,7 @@ def real_zip(workload: Workload, inputs: list[Tensor]) -> list[Tensor]:
     function = workload.attr_str("function")
 
     def element(*at: Var) -> Expr:
-        return COMBINED[function](a[_repeated(a, at)], b[_repeated(b, at)])
+        return COMBINED[function](a[repeated(a, at)], b[repeated(b, at)])
 
     axes = " ".join(f"i{axis}" for axis in range(len(workload.outputs[0].shape)))
     return [output(workload, axes, element)]
@@ -44,6 +44,7 @@ def real_take(workload: Workload, inputs: list[Tensor]) -> list[Tensor]:
     return [output(workload, "n c k", element)]
 
 
-def _repeated(tensor: Tensor, at: tuple[Var, ...]) -> tuple[Expr, ...]:
+def repeated(tensor: Tensor, at: tuple[Var, ...]) -> tuple[Expr, ...]:
+    """Where a tensor is read whose extents of 1 are repeated."""
     zero = Const(0, INDEX)
     return tuple(zero if extent == 1 else var for var, extent in zip(at, tensor.shape, strict=True))

@@ -1,21 +1,25 @@
-"""Functions of int8 by a table of 256 entries."""
+"""Functions of 8 bits by a table of 256 entries."""
 
 from __future__ import annotations
 
 from typing import Final
 
+from tilefarm.dtype import DType
 from tilefarm.workload import Workload
 
 from compile_worker.ir.expr import INDEX, Cast, Expr, Var
 from compile_worker.te.operators.elementwise import elementwise, narrowed, shifted_down, widened
 from compile_worker.te.tensor import Tensor
 
-_FIRST: Final = 128
-"""The entry that belongs to 0."""
+_FIRST: Final = {DType.INT8: 128, DType.UINT8: 0}
+"""The entry that belongs to 0 of a type."""
 
 
 def lookup(workload: Workload, inputs: list[Tensor]) -> list[Tensor]:
-    """The output alone. table is int8 [256], or [C/c, c, 256] with a row for each channel."""
+    """The output alone, of the type of the table.
+
+    table is [256], or [C/c, c, 256] with a row for each channel.
+    """
     x, table = inputs
     by_channel = len(table.shape) > 1
 
@@ -40,5 +44,6 @@ def product(workload: Workload, inputs: list[Tensor]) -> list[Tensor]:
 
 
 def _entry(value: Expr) -> Expr:
-    """The entry of a table that belongs to an int8."""
-    return Cast(INDEX, value) + _FIRST
+    """The entry of a table that belongs to a value of 8 bits."""
+    first = _FIRST[value.dtype]
+    return Cast(INDEX, value) + first if first else Cast(INDEX, value)

@@ -56,7 +56,7 @@ def lookup(workload: Workload, arrays: Arrays) -> Array:
     """A function of every element by a table, or by one for each channel."""
     del workload
     x, table = arrays["x"], arrays["table"]
-    entry = x.astype(np.int64) + 128
+    entry = x.astype(np.int64) - int(np.iinfo(x.dtype).min)
     if table.ndim == 1:
         return np.asarray(table[entry])
     blocks = np.arange(table.shape[0]).reshape(1, -1, *(1,) * (x.ndim - 2))

@@ -37,8 +37,16 @@ def sample_inputs(
             arrays |= _layer_lanes(workload, rng, max_shift)
         case "scaled_add" | "window_max2d" | "window_sum2d":
             arrays |= _diagonal_tiles(workload, rng)
-        case "qlinear_conv2d" | "qlinear_depthwise2d":
+        case "qlinear_conv2d" | "qlinear_depthwise2d" | "qlinear_conv2d_transpose":
             arrays |= _scaled_lanes(workload, rng)
+        case "qlinear_avg_pool2d":
+            elements = math.prod(workload.attr_ints("kernel"))
+            scales = rng.uniform(0.5, 1.0, workload.inputs[1].shape) / elements
+            arrays["scale"] = scales.astype(np.float32)
+        case "quantize_linear":
+            reach = 140.0 * workload.attr_float("scale")
+            shape = workload.inputs[0].shape
+            arrays["x"] = rng.uniform(-reach, reach, shape).astype(np.float32)
         case "affine":
             arrays |= _affine_lanes(workload, rng)
         case "avg_pool2d":
@@ -106,11 +114,15 @@ def _scaled_lanes(workload: Workload, rng: np.random.Generator) -> dict[str, NDA
     """Scales that give most results half of what 8 bits hold, and biases that move none much."""
     scale, bias = workload.inputs[3], workload.inputs[2]
     weight = workload.inputs[1].shape
-    terms = math.prod(weight[1:]) // weight[-2]
+    phases = 3 if workload.operator == "qlinear_conv2d_transpose" else 1
+    terms = math.prod(weight[phases:]) // weight[-2]
     spread = _INT8_SPREAD**2 * math.sqrt(terms)
     lanes = rng.uniform(0.5, 2.0, scale.shape) * _WANTED_SPREAD / spread
     biases = rng.normal(0, spread, bias.shape)
-    return {"scale": lanes.astype(np.float32), "bias": biases.astype(np.int32)}
+    found = {"scale": lanes.astype(np.float32), "bias": biases.astype(np.int32)}
+    if (addend := workload.tensor("addend")) is not None:
+        found["addend"] = rng.normal(0, _WANTED_SPREAD, addend.shape).astype(np.float32)
+    return found
 
 
 def _planes(spec: TensorSpec, rng: np.random.Generator, part: float) -> NDArray[np.int8]:

@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 from hypothesis import strategies as st
-from kit.kernels import qlinear
+from kit.kernels import qlinear, qlinear_elements
 from tilefarm.dtype import DType
 from tilefarm.target import TARGETS
 from tilefarm.workload import NO_BORDER, AttrValue, TensorSpec, Workload
@@ -492,6 +492,7 @@ EXAMPLES: Final[Mapping[str, Workload]] = {
     ),
     **_REAL_EXAMPLES,
     **qlinear.EXAMPLES,
+    **qlinear_elements.EXAMPLES,
 }
 """A small workload for every operator and every shape of its nest."""
 
@@ -510,7 +511,13 @@ def inputs_of(work: Workload, seed: int = 0) -> dict[str, npt.NDArray[Any]]:
     arrays = {spec.name: _array(spec, rng) for spec in work.inputs}
     if "shift" in arrays:
         arrays["shift"] += 8 * (work.planes + work.data_planes - 2)
+    if work.operator == "qlinear_avg_pool2d":
+        arrays["scale"] *= _MANY_PRODUCTS
     return arrays
+
+
+_MANY_PRODUCTS: Final = np.float32(128)
+"""By how much sums of a few steps are smaller than those of products."""
 
 
 def begun(work: Workload) -> dict[str, npt.NDArray[Any]]:
@@ -523,7 +530,7 @@ _ENDS: Final = {DType.INT8: (-128, 127), DType.UINT8: (0, 255)}
 
 
 def _array(spec: TensorSpec, rng: np.random.Generator) -> npt.NDArray[Any]:
-    if spec.name == "table" and spec.dtype.is_float:
+    if spec.name == "table" and spec.dtype.is_float and len(spec.shape) == 1:
         return np.array([2.0 ** (-step / 16) for step in range(256)], np.float32)
     if spec.name == "scale" and spec.dtype.is_float:
         return rng.uniform(2**-11, 2**-9, spec.shape).astype(np.float32)

@@ -230,8 +230,9 @@ def _affine(work: Workload, x: Array, mul: Array, add: Array, shift: Array) -> A
 
 def _max_pool2d(work: Workload, x: Array) -> Array:
     kernel = work.attr_ints("kernel")
-    best = _windows(work, plain(x), kernel, fill=-128).max(axis=(4, 5))
-    return blocked(best.astype(np.int8), work.outputs[0].shape)
+    least = int(np.iinfo(x.dtype).min)
+    best = _windows(work, plain(x), kernel, fill=least).max(axis=(4, 5))
+    return blocked(best.astype(x.dtype), work.outputs[0].shape)
 
 
 def _avg_pool2d(work: Workload, x: Array, mul: Array) -> Array:
@@ -258,10 +259,10 @@ def _softmax(work: Workload, x: Array, table: Array) -> Array:
 
 
 def _lookup(work: Workload, x: Array, table: Array) -> Array:
-    out = np.empty_like(x)
+    out = np.empty(x.shape, table.dtype)
     for at in np.ndindex(*x.shape):
         row = table if table.ndim == 1 else table[at[1], at[-1]]
-        out[at] = row[int(x[at]) + 128]
+        out[at] = row[int(x[at]) - int(np.iinfo(x.dtype).min)]
     return out
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 from tilefarm.dtype import DType
-from tilefarm.workload import TensorSpec, Workload
+from tilefarm.workload import AttrValue, TensorSpec, Workload
 
 LANES: Final = 16
 QUAD: Final = 4
@@ -25,14 +26,16 @@ def convolution(
     dilation: Pair = (1, 1),
     dtype: DType = DType.UINT8,
     together: int = QUAD,
+    groups: int = 1,
 ) -> Workload:
-    """A convolution of `ci` to `co` blocks of 16 channels."""
+    """A convolution of `ci` to `co` blocks of 16 channels, in groups of blocks."""
+    grouped: dict[str, AttrValue] = {"groups": groups} if groups > 1 else {}
     return _qlinear(
         "qlinear_conv2d",
         (1, ci, *size, 1, LANES),
-        (co, ci, *kernel, LANES // together, LANES, together),
+        (co, ci // groups, *kernel, LANES // together, LANES, together),
         (co, *_outside(size, kernel, stride, pad, dilation)),
-        {"stride": stride, "pad": pad, "dilation": dilation},
+        {"stride": stride, "pad": pad, "dilation": dilation, **grouped},
         dtype,
     )
 
@@ -95,6 +98,61 @@ def depthwise(
     )
 
 
+def transposed(
+    ci: int = 2,
+    co: int = 1,
+    size: Pair = (3, 4),
+    kernel: Pair = (2, 2),
+    stride: Pair = (2, 3),
+    pad: Pads = (1, 1, 0, 0),
+    dtype: DType = DType.UINT8,
+) -> Workload:
+    """A transposed convolution; kernel and pad are those of each phase's convolution."""
+    rows, columns = _outside(size, kernel, (1, 1), pad, (1, 1))
+    return _qlinear(
+        "qlinear_conv2d_transpose",
+        (1, ci, *size, 1, LANES),
+        (co, *stride, ci, *kernel, LANES // QUAD, LANES, QUAD),
+        (co, rows * stride[0], columns * stride[1]),
+        {"stride": stride, "pad": pad},
+        dtype,
+    )
+
+
+def with_addend(work: Workload) -> Workload:
+    """A layer that adds a float32 of every channel."""
+    addend = TensorSpec("addend", work.inputs[3].shape, DType.FLOAT32)
+    return replace(work, inputs=(*work.inputs, addend))
+
+
+def as_reals(work: Workload) -> Workload:
+    """A layer whose results are float32."""
+    attrs = tuple(each for each in work.attrs if each[0] not in ("zero", "lo", "hi"))
+    out = replace(work.outputs[0], dtype=DType.FLOAT32)
+    return replace(work, outputs=(out,), attrs=attrs)
+
+
+def with_other(
+    work: Workload, function: str = "add", dtype: DType = DType.UINT8, to: DType = DType.INT8
+) -> Workload:
+    """A layer whose results are combined with those of another one."""
+    (out,) = work.outputs
+    grids: dict[str, AttrValue] = {
+        "function": function,
+        "a_scale": 0.37,
+        "a_zero": 3,
+        "b_scale": 0.21,
+        "b_zero": 77,
+    }
+    ends: dict[str, AttrValue] = {"to_scale": 0.43, "to_zero": 5, "to_lo": 2, "to_hi": 99}
+    return replace(
+        work,
+        inputs=(*work.inputs, TensorSpec("other", out.shape, dtype)),
+        outputs=(replace(out, dtype=to),),
+        attrs=(*work.attrs, *grids.items(), *ends.items()),
+    )
+
+
 def _outside(size: Pair, kernel: Pair, stride: Pair, pad: Pads, dilation: Pair) -> Pair:
     top, left, bottom, right = pad
     height = (size[0] + top + bottom - dilation[0] * (kernel[0] - 1) - 1) // stride[0] + 1
@@ -107,7 +165,7 @@ def _qlinear(
     data: tuple[int, ...],
     weight: tuple[int, ...],
     out: tuple[int, int, int],
-    window: Mapping[str, tuple[int, ...]],
+    window: Mapping[str, AttrValue],
     dtype: DType,
 ) -> Workload:
     channels = (out[0], LANES)
@@ -134,7 +192,20 @@ EXAMPLES: Final[Mapping[str, Workload]] = {
     "qlinear_conv2d_pairs": convolution(2, 1, (5, 4), stride=(1, 2), dtype=DType.INT8, together=2),
     "qlinear_conv2d_pairs_1x1": convolution(1, 2, (4, 6), (1, 1), (2, 2), (0, 0, 0, 0), together=2),
     "qlinear_conv2d_pairs_image": image_convolution(together=2),
+    "qlinear_conv2d_grouped": with_addend(convolution(4, 6, (5, 4), groups=2)),
+    "qlinear_conv2d_one_block_groups": convolution(3, 3, (4, 3), groups=3, dtype=DType.INT8),
+    "qlinear_conv2d_addend": with_addend(convolution(1, 2)),
+    "qlinear_conv2d_reals": with_addend(as_reals(convolution(1, 2))),
+    "qlinear_conv2d_other": with_other(with_addend(convolution(2, 1))),
+    "qlinear_conv2d_other_grouped": with_other(
+        convolution(2, 4, groups=2, dtype=DType.INT8), "mul", DType.INT8, DType.UINT8
+    ),
+    "qlinear_conv2d_transpose": transposed(),
+    "qlinear_conv2d_transpose_other": with_other(
+        with_addend(transposed(1, 2, stride=(1, 2), dtype=DType.INT8)), "sub"
+    ),
     "qlinear_depthwise2d": depthwise(2, (5, 4)),
+    "qlinear_depthwise2d_addend": with_addend(as_reals(depthwise(2, (4, 3)))),
     "qlinear_depthwise2d_signed": depthwise(
         1, (7, 6), kernel=(2, 5), stride=(2, 2), pad=(0, 2, 1, 2), dtype=DType.INT8
     ),

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kit.kernels import numpy_operators, qlinear
+from kit.kernels import numpy_operators, qlinear, qlinear_elements
 from kit.kernels.nests import EXAMPLES
 from kit.networks.bordered import BORDERED, FILL, bordered_network
 from kit.networks.random_networks import Builder, networks, samples_for
@@ -180,6 +180,8 @@ ONE_OF_EACH = {
         EXAMPLES["border"],
         EXAMPLES["qlinear_conv2d"],
         EXAMPLES["qlinear_depthwise2d"],
+        EXAMPLES["qlinear_conv2d_transpose"],
+        *(EXAMPLES[name] for name in qlinear_elements.EXAMPLES if name in OPERATORS),
     )
 }
 

@@ -1,0 +1,128 @@
+"""qlinear_matmul: the product of two activations of 8 bits, packed for dot products on the way.
+
+    rows[z, i, k/4, k%4] = a[z, k, i]       columns[z, j/16, k/4, j%16, k%4] = int8(b[z, k, j])
+    dot[z, i, j] = sum over k of a * b
+    sum over k of (a - a0) * (b - b0) = dot - b0 * sum of a - a0 * sum of b + K * a0 * b0
+
+The instructions take signed columns: those of uint8 are moved by 128, and so is their zero point.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tilefarm.dtype import DType
+from tilefarm.workload import Workload
+
+from compile_worker.ir.expr import INDEX, Cast, Const, Expr, Lt, Var
+from compile_worker.te.operators.elementwise import widened
+from compile_worker.te.operators.qlinear import QUAD
+from compile_worker.te.operators.qlinear_results import result
+from compile_worker.te.operators.real_words import number
+from compile_worker.te.operators.window import guarded
+from compile_worker.te.tensor import Reduction, Tensor, compute, total
+
+LANES: Final = 16
+"""Columns of a block: int32 sums of a cache line."""
+
+_MIDDLE: Final = 128
+"""What uint8 is moved by to become int8."""
+
+
+def qlinear_matmul(workload: Workload, inputs: list[Tensor]) -> list[Tensor]:
+    """Stages rows, columns, [row_sums, column_sums], dot and the output.
+
+    a [Z, K, I], b [Z, K, J]. Sums are there where the other operand has a zero point.
+    """
+    rows, columns = packed_rows(inputs[0]), packed_columns(inputs[1])
+    a_zero, b_zero = zeros_of(workload)
+    row_sums = [_row_sums(rows)] if b_zero else []
+    column_sums = [_column_sums(columns)] if a_zero else []
+    dot = _dot(rows, columns)
+    both = a_zero * b_zero * inputs[0].shape[1]
+    scale = number(workload.attr_float("scale"))
+
+    def real(z: Var, i: Var, j: Var) -> Expr:
+        block, lane = j // LANES, j % LANES
+        products: Expr = dot[z, i, block, lane]
+        for sums in row_sums:
+            products = products - sums[z, i] * b_zero
+        for sums in column_sums:
+            products = products - sums[z, block, lane] * a_zero
+        return Cast(DType.FLOAT32, products + both if both else products) * scale
+
+    axes = dict(zip("zij", workload.outputs[0].shape, strict=True))
+    return [rows, columns, *row_sums, *column_sums, dot, result(axes, real, workload)]
+
+
+def zeros_of(workload: Workload) -> tuple[int, int]:
+    """The zero points of what is multiplied."""
+    moved = _moved(workload.inputs[1].dtype)
+    return workload.attr_int("a_zero"), workload.attr_int("b_zero") - moved
+
+
+def packed_rows(a: Tensor) -> Tensor:
+    """[Z, I, K/4, 4] of a [Z, K, I]; what fills up quads is 0."""
+    z, k, i = a.shape
+
+    def element(z: Var, i: Var, q: Var, r: Var) -> Expr:
+        place = q * QUAD + r
+        return guarded(_within(place, k, QUAD), a[z, place, i], 0)
+
+    return compute("rows", {"z": z, "i": i, "q": -(-k // QUAD), "r": QUAD}, element)
+
+
+def packed_columns(b: Tensor) -> Tensor:
+    """int8 [Z, J/16, K/4, 16, 4] of b [Z, K, J]; what fills up blocks and quads is 0."""
+    z, k, j = b.shape
+    moved = _moved(b.dtype)
+
+    def element(z: Var, c: Var, q: Var, o: Var, r: Var) -> Expr:
+        row, column = q * QUAD + r, c * LANES + o
+        stored = b[z, row, column]
+        value = Cast(DType.INT8, widened(stored) - moved) if moved else stored
+        return guarded(_within(row, k, QUAD) + _within(column, j, LANES), value, 0)
+
+    axes = {"z": z, "c": -(-j // LANES), "q": -(-k // QUAD), "o": LANES, "r": QUAD}
+    return compute("columns", axes, element)
+
+
+def _row_sums(rows: Tensor) -> Tensor:
+    z, i, quads, _ = rows.shape
+
+    def element(z: Var, i: Var) -> Reduction:
+        over = {"q": quads, "r": QUAD}
+        return total(DType.INT32, over, lambda q, r: widened(rows[z, i, q, r]))
+
+    return compute("row_sums", {"z": z, "i": i}, element)
+
+
+def _column_sums(columns: Tensor) -> Tensor:
+    z, c, quads, o, _ = columns.shape
+
+    def element(z: Var, c: Var, o: Var) -> Reduction:
+        over = {"q": quads, "r": QUAD}
+        return total(DType.INT32, over, lambda q, r: widened(columns[z, c, q, o, r]))
+
+    return compute("column_sums", {"z": z, "c": c, "o": o}, element)
+
+
+def _dot(rows: Tensor, columns: Tensor) -> Tensor:
+    z, c, quads, o, _ = columns.shape
+
+    def element(z: Var, i: Var, c: Var, o: Var) -> Reduction:
+        def product(q: Var, r: Var) -> Expr:
+            return widened(rows[z, i, q, r]) * widened(columns[z, c, q, o, r])
+
+        return total(DType.INT32, {"q": quads, "r": QUAD}, product)
+
+    return compute("dot", {"z": z, "i": rows.shape[1], "c": c, "o": o}, element)
+
+
+def _within(place: Expr, extent: int, together: int) -> list[Expr]:
+    """The condition for a place to exist, where what is counted by so many does not come out."""
+    return [Lt(place, Const(extent, INDEX))] if extent % together else []
+
+
+def _moved(dtype: DType) -> int:
+    return _MIDDLE if dtype is DType.UINT8 else 0
