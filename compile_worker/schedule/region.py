@@ -8,6 +8,7 @@ from typing import Final
 
 from compile_worker.ir.affine import Affine, as_affine
 from compile_worker.ir.expr import Expr, Load, Var, index
+from compile_worker.ir.simplify import simplify
 
 ZERO: Final = index(0)
 
@@ -26,8 +27,8 @@ def required(
     """The smallest box of a buffer, known to cover all `loads`, as `inner` loops run.
 
     `inner` and `outer` give the extents of the loops below and above the place where the box is
-    needed. A dimension with an index that is not affine, or may leave the buffer behind a guard, is
-    needed as a whole.
+    needed. A dimension with an index that is not affine, even when simplified, or may leave the
+    buffer behind a guard, is needed as a whole.
     """
     shape = loads[0].buffer.shape
     columns = zip(*(load.index for load in loads), strict=True)
@@ -43,7 +44,7 @@ def _span(
     bases: set[frozenset[tuple[Var, int]]] = set()
     low, high = size, 0
     for expr in indices:
-        form = as_affine(expr)
+        form = as_affine(expr) or as_affine(simplify(expr, {**inner, **outer}))
         if form is None:
             return whole
         least, most = _reach(form, inner)

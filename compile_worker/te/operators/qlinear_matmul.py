@@ -1,6 +1,6 @@
 """qlinear_matmul: the product of two activations of 8 bits, packed for dot products on the way.
 
-    rows[z, i, k/4, k%4] = a[z, k, i]       columns[z, j/16, k/4, j%16, k%4] = int8(b[z, k, j])
+    rows[z, k/4, i, k%4] = a[z, k, i]       columns[z, j/16, k/4, j%16, k%4] = int8(b[z, k, j])
     dot[z, i, j] = sum over k of a * b
     sum over k of (a - a0) * (b - b0) = dot - b0 * sum of a - a0 * sum of b + K * a0 * b0
 
@@ -25,6 +25,9 @@ from compile_worker.te.tensor import Reduction, Tensor, compute, total
 LANES: Final = 16
 """Columns of a block: int32 sums of a cache line."""
 
+_GROUP: Final = 4
+"""Rows whose sums any processor holds in registers."""
+
 _MIDDLE: Final = 128
 """What uint8 is moved by to become int8."""
 
@@ -44,7 +47,7 @@ def qlinear_matmul(workload: Workload, inputs: list[Tensor]) -> list[Tensor]:
 
     def real(z: Var, i: Var, j: Var) -> Expr:
         block, lane = j // LANES, j % LANES
-        products: Expr = dot[z, i, block, lane]
+        products: Expr = dot[z, i, block, 0, lane]
         for sums in row_sums:
             products = products - sums[z, i] * b_zero
         for sums in column_sums:
@@ -61,15 +64,25 @@ def zeros_of(workload: Workload) -> tuple[int, int]:
     return workload.attr_int("a_zero"), workload.attr_int("b_zero") - moved
 
 
+def rows_together(rows: int) -> int:
+    """How many rows are counted together: some fill up a last group, so that many divide them."""
+    return min(rows, _GROUP)
+
+
 def packed_rows(a: Tensor) -> Tensor:
-    """[Z, I, K/4, 4] of a [Z, K, I]; what fills up quads is 0."""
-    z, k, i = a.shape
+    """[Z, K/4, I, 4] of a [Z, K, I]; what fills up quads, and groups of rows, is 0."""
+    z, k, count = a.shape
+    together = rows_together(count)
 
-    def element(z: Var, i: Var, q: Var, r: Var) -> Expr:
+    def element(z: Var, q: Var, i: Var, r: Var) -> Expr:
         place = q * QUAD + r
-        return guarded(_within(place, k, QUAD), a[z, place, i], 0)
+        return guarded(_within(place, k, QUAD) + _within(i, count, together), a[z, place, i], 0)
 
-    return compute("rows", {"z": z, "i": i, "q": -(-k // QUAD), "r": QUAD}, element)
+    return compute(
+        "rows",
+        {"z": z, "q": -(-k // QUAD), "i": -(-count // together) * together, "r": QUAD},
+        element,
+    )
 
 
 def packed_columns(b: Tensor) -> Tensor:
@@ -88,11 +101,11 @@ def packed_columns(b: Tensor) -> Tensor:
 
 
 def _row_sums(rows: Tensor) -> Tensor:
-    z, i, quads, _ = rows.shape
+    z, quads, i, _ = rows.shape
 
     def element(z: Var, i: Var) -> Reduction:
         over = {"q": quads, "r": QUAD}
-        return total(DType.INT32, over, lambda q, r: widened(rows[z, i, q, r]))
+        return total(DType.INT32, over, lambda q, r: widened(rows[z, q, i, r]))
 
     return compute("row_sums", {"z": z, "i": i}, element)
 
@@ -110,13 +123,15 @@ def _column_sums(columns: Tensor) -> Tensor:
 def _dot(rows: Tensor, columns: Tensor) -> Tensor:
     z, c, quads, o, _ = columns.shape
 
-    def element(z: Var, i: Var, c: Var, o: Var) -> Reduction:
+    def element(z: Var, i: Var, c: Var, b: Var, o: Var) -> Reduction:
+        del b
+
         def product(q: Var, r: Var) -> Expr:
-            return widened(rows[z, i, q, r]) * widened(columns[z, c, q, o, r])
+            return widened(rows[z, q, i, r]) * widened(columns[z, c, q, o, r])
 
         return total(DType.INT32, {"q": quads, "r": QUAD}, product)
 
-    return compute("dot", {"z": z, "i": rows.shape[1], "c": c, "o": o}, element)
+    return compute("dot", {"z": z, "i": rows.shape[2], "c": c, "b": 1, "o": o}, element)
 
 
 def _within(place: Expr, extent: int, together: int) -> list[Expr]:

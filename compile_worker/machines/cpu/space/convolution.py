@@ -32,6 +32,7 @@ from compile_worker.machines.cpu.space.windows import (
     padded_row_nbytes,
 )
 from compile_worker.passes.flatten import LOCAL_NBYTES
+from compile_worker.te.operators.groups import groups_of
 
 VERSION: Final = 1
 """Changes when the points of old records would mean other schedules."""
@@ -43,7 +44,8 @@ _PADDINGS: Final = ("by tile", "by step")
 def convolution_space(workload: Workload, target: Target) -> Generated:
     """The space of a convolution; its default is the block that is best as a rule."""
     draft = Draft()
-    declare_sums(draft, workload, target, blocks=workload.outputs[0].shape[1])
+    blocks = workload.outputs[0].shape[1] // groups_of(workload)
+    declare_sums(draft, workload, target, blocks)
     declare_rows(draft, workload, kernel_h=workload.inputs[1].shape[2])
     draft.tunable("order", range(len(_ORDERS)), _ORDERS)
     copy = "wide" if is_wide(workload) else "padded" if is_padded(workload) else ""
@@ -55,7 +57,7 @@ def convolution_space(workload: Workload, target: Target) -> Generated:
 
 def _declare_padding(draft: Draft, workload: Workload) -> None:
     """Where the image is padded, and that it fits the stack there."""
-    batch, blocks, *_ = workload.inputs[0].shape
+    batch, blocks = workload.inputs[0].shape[0], workload.inputs[1].shape[1]
     row = padded_row_nbytes(workload)
     draft.tunable("padding", range(len(_PADDINGS)), _PADDINGS)
     draft.prod("tile_nbytes", "input_rows", coefficient=batch * blocks * row)
