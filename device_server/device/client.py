@@ -20,7 +20,7 @@ from tilefarm.errors import (
 from tilefarm.lease import Lease
 from tilefarm.measurement import Measurement, RunFailure, RunJob, TimelineEvent
 from tilefarm.plural import plural
-from tilefarm.rpc import device_calls, methods, run_wire
+from tilefarm.rpc import device_calls, methods, wire
 from tilefarm.rpc.caller import CHUNK_NBYTES, Caller
 from tilefarm.rpc.nothing import Nothing
 from tilefarm.rpc.served import TRAILER
@@ -279,7 +279,7 @@ class DeviceClient(Closing):
 
     def _timeline(self, digest: Digest) -> tuple[TimelineEvent, ...]:
         try:
-            return run_wire.timeline_from_bytes(self.read(digest))
+            return wire.TIMELINE.decode(self.read(digest)).events
         except ValueError as error:
             raise AnswerError(
                 f"device {self._lease.device.name} gives a timeline that is none: {error}"

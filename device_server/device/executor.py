@@ -19,8 +19,8 @@ from tilefarm.measurement import (
     Status,
 )
 from tilefarm.plural import plural
-from tilefarm.rpc import run_wire
-from tilefarm.rpc.device_calls import RunReply
+from tilefarm.rpc import wire
+from tilefarm.rpc.device_calls import RunReply, Timeline
 from tilefarm.rpc.timing import note_phases, phase
 from tilefarm.watch.log import Level, Log
 
@@ -221,7 +221,7 @@ class Executor:
         try:
             outputs = [(name, await blobs.keep(content)) for name, content in outcome.outputs]
             events = outcome.timeline
-            timeline = await blobs.keep(run_wire.timeline_to_bytes(events)) if events else None
+            timeline = await blobs.keep(wire.TIMELINE.encode(Timeline(events))) if events else None
         except InfraError as error:
             too_large = isinstance(error, CapacityError)
             failure = RunFailure(

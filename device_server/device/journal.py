@@ -12,7 +12,7 @@ from tilefarm.digest import Digest
 from tilefarm.errors import BusyError, ProtocolError
 from tilefarm.measurement import RunJob
 from tilefarm.plural import plural
-from tilefarm.rpc import methods, run_wire
+from tilefarm.rpc import methods, wire
 from tilefarm.rpc.device_calls import RunReply
 
 from device_server.tenancy import OWN, Tenancy
@@ -131,4 +131,4 @@ class RunJournal:
 
 
 def _digest_of(job: RunJob) -> Digest:
-    return Digest.of(run_wire.job_to_wire(job).SerializeToString(deterministic=True))
+    return Digest.of(wire.RUN_JOB.encode(job))

@@ -19,7 +19,7 @@ from typing import Final, TypeVar
 
 from tilefarm.digest import canonical_json
 from tilefarm.errors import SettingsError
-from tilefarm.rpc import tracker_calls, tracker_wire
+from tilefarm.rpc import tracker_calls, wire
 from tilefarm.rpc.tracker_calls import Register
 from tilefarm.watch.log import Log
 
@@ -93,7 +93,7 @@ class TrackerState:
         return TableState(
             fence=fence or 0,
             devices=tuple(
-                tracker_wire.REGISTER.decode(row)
+                wire.REGISTER.decode(row)
                 for (row,) in query("SELECT registration FROM device ORDER BY rowid")
             ),
             leases=tuple(
@@ -182,9 +182,7 @@ class TrackerState:
             if call is None:
                 query("DELETE FROM device WHERE name = ?", (name,))
             else:
-                query(
-                    "REPLACE INTO device VALUES (?, ?)", (name, tracker_wire.REGISTER.encode(call))
-                )
+                query("REPLACE INTO device VALUES (?, ?)", (name, wire.REGISTER.encode(call)))
         for lease_id, holding in pending.leases.items():
             if holding is None:
                 query("DELETE FROM lease WHERE lease_id = ?", (lease_id,))
@@ -273,7 +271,7 @@ def _standing(
 
 
 def _row(lease_id: str, holding: Holding) -> tuple[str, bytes, str, str, str, str, int]:
-    acquired = tracker_wire.ACQUIRED.encode(tracker_calls.Acquired(lease=holding.lease))
+    acquired = wire.ACQUIRED.encode(tracker_calls.Acquired(lease=holding.lease))
     whose = holding.owner, holding.user, holding.request_id
     return lease_id, acquired, *whose, holding.job, holding.priority
 
@@ -281,7 +279,7 @@ def _row(lease_id: str, holding: Holding) -> tuple[str, bytes, str, str, str, st
 def _holding(
     acquired: bytes, owner: str, user: str, request_id: str, job: str, priority: int
 ) -> Holding:
-    lease = tracker_wire.ACQUIRED.decode(acquired).lease
+    lease = wire.ACQUIRED.decode(acquired).lease
     assert lease is not None
     return Holding(
         lease=lease,

@@ -281,6 +281,9 @@ class RunFailure:
 
     `signal` is the number that ended the child (0 if none); `mismatch` describes the first wrong
     output.
+
+    Raises:
+        ValueError: the status is OK.
     """
 
     artifact: Digest
@@ -290,6 +293,10 @@ class RunFailure:
     signal: int = 0
     mismatch: str = ""
     run_seconds: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.status is Status.OK:
+            raise ValueError("a failure that ended well")
 
 
 def is_spoiled(outcome: Measurement | RunFailure) -> bool:

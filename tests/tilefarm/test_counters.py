@@ -12,7 +12,8 @@ from kit.messages.records import MEASUREMENTS
 from tilefarm.errors import TargetError
 from tilefarm.machine import VTA_COUNTERS
 from tilefarm.measurement import Counters, Measurement
-from tilefarm.rpc.run_wire import measurement_from_wire, measurement_to_wire
+from tilefarm.rpc import wire
+from tilefarm.rpc.device_calls import RunReply
 from tilefarm.target import TARGETS, load_target, target_from_document
 
 NAMES = st.dictionaries(st.sampled_from(["cycles", "moves", "stalls"]), st.integers(0, 99))
@@ -37,8 +38,9 @@ def test_what_is_zero_is_not_there_and_the_order_of_names_says_nothing() -> None
 
 @given(MEASUREMENTS)
 def test_those_of_vta_travel(measurement: Measurement) -> None:
-    again = measurement_from_wire(measurement_to_wire(measurement))
-    assert again.counters == measurement.counters
+    reply = wire.RUN_REPLY.decode(wire.RUN_REPLY.encode(RunReply(outcome=measurement)))
+    assert isinstance(reply.outcome, Measurement)
+    assert reply.outcome.counters == measurement.counters
 
 
 def test_a_machine_says_what_it_counts() -> None:

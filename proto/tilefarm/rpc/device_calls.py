@@ -7,7 +7,8 @@ from typing import Final
 
 from tilefarm.digest import Digest
 from tilefarm.lease import Lease
-from tilefarm.measurement import Measurement, RunFailure, RunJob
+from tilefarm.measurement import Measurement, RunFailure, RunJob, TimelineEvent
+from tilefarm.watch.work import is_name
 
 MOST_RUNS: Final = 64
 """In one call."""
@@ -116,6 +117,9 @@ class Run:
     `signature` proves that somebody of the farm made the artifact. `blobs` are contents that the
     job names, as far as they are few and the device may lack them. `candidate` is what logs and
     traces call it within a batch; a call of its own says that in its metadata.
+
+    Raises:
+        ValueError: no log may hold that name.
     """
 
     claim: Claim
@@ -124,6 +128,10 @@ class Run:
     signature: bytes = b""
     blobs: tuple[bytes, ...] = field(default=(), repr=False)
     candidate: str = ""
+
+    def __post_init__(self) -> None:
+        if self.candidate and not is_name(self.candidate):
+            raise ValueError(f"a candidate {self.candidate[:64]!r}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,9 +153,17 @@ class RunReply:
 
 @dataclass(frozen=True, slots=True)
 class RunBatch:
-    """Run these jobs, one after the other."""
+    """Run these jobs, one after the other.
+
+    Raises:
+        ValueError: they are none, or too many.
+    """
 
     runs: tuple[Run, ...]
+
+    def __post_init__(self) -> None:
+        if not 1 <= len(self.runs) <= MOST_RUNS:
+            raise ValueError(f"{len(self.runs)} runs, not 1..{MOST_RUNS}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +171,13 @@ class RunBatchReply:
     """How the first of them ended, one at least; the others were not begun."""
 
     replies: tuple[RunReply, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """What a run's instructions did when; it is kept as a blob."""
+
+    events: tuple[TimelineEvent, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

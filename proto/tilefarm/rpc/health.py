@@ -16,7 +16,7 @@ from typing import Any, Final, TypeAlias
 
 from tilefarm.errors import NoDeviceError
 from tilefarm.rpc import serving
-from tilefarm.rpc.codec import Codec
+from tilefarm.rpc.codec import Codec, parsed
 from tilefarm.rpc.methods import Method
 from tilefarm.trust.access import CALLING_ROLES, Identity
 
@@ -92,24 +92,15 @@ def _method(name: str, *, answers_many: bool) -> Method[str, Health]:
         Codec(
             message=request.DESCRIPTOR.full_name,
             encode=lambda service: request(service=service).SerializeToString(),
-            decode=lambda content: _parsed(request, content).service,
+            decode=lambda content: parsed(request, content).service,
         ),
         Codec(
             message=reply.DESCRIPTOR.full_name,
             encode=lambda health: reply(status=health.value).SerializeToString(),
-            decode=lambda content: Health(_parsed(reply, content).status),
+            decode=lambda content: Health(parsed(reply, content).status),
         ),
         CALLING_ROLES,
         mutating=False,
         neighbours=True,
         answers_many=answers_many,
     )
-
-
-def _parsed(kind: Any, content: bytes) -> Any:
-    from google.protobuf.message import DecodeError
-
-    try:
-        return kind.FromString(content)
-    except DecodeError as error:
-        raise ValueError(f"no {kind.DESCRIPTOR.name}: {error}") from None

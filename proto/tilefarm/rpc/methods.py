@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
-from tilefarm.rpc import device_calls, device_wire, tracker_wire
+from tilefarm.rpc import device_calls, wire
 from tilefarm.rpc.codec import Codec
 from tilefarm.trust.access import FarmRole
 
@@ -69,8 +69,8 @@ _SEE: Final = frozenset({FarmRole.READ, FarmRole.SUBMIT, FarmRole.ADMIN})
 REGISTER: Final = Method(
     TRACKER,
     "Register",
-    tracker_wire.REGISTER,
-    tracker_wire.REGISTERED,
+    wire.REGISTER,
+    wire.REGISTERED,
     _DEVICE,
     mutating=True,
     subject=lambda call: f"{call.device.name} at {call.device.address}",
@@ -78,16 +78,16 @@ REGISTER: Final = Method(
 HEARTBEAT: Final = Method(
     TRACKER,
     "Heartbeat",
-    tracker_wire.HEARTBEAT,
-    tracker_wire.HEARTBEAT_REPLY,
+    wire.HEARTBEAT,
+    wire.HEARTBEAT_REPLY,
     _DEVICE,
     mutating=True,
 )
 DEREGISTER: Final = Method(
     TRACKER,
     "Deregister",
-    tracker_wire.DEREGISTER,
-    tracker_wire.DEREGISTERED,
+    wire.DEREGISTER,
+    wire.DEREGISTERED,
     _DEVICE,
     mutating=True,
     subject=lambda call: call.name,
@@ -95,22 +95,20 @@ DEREGISTER: Final = Method(
 ACQUIRE: Final = Method(
     TRACKER,
     "Acquire",
-    tracker_wire.ACQUIRE,
-    tracker_wire.ACQUIRED,
+    wire.ACQUIRE,
+    wire.ACQUIRED,
     _SUBMIT,
     mutating=True,
     outcome=lambda reply: (
         f"{reply.lease.device.name} under {reply.lease.lease_id}" if reply.lease else "no device"
     ),
 )
-RENEW: Final = Method(
-    TRACKER, "Renew", tracker_wire.RENEW, tracker_wire.RENEWED, _SUBMIT, mutating=True
-)
+RENEW: Final = Method(TRACKER, "Renew", wire.RENEW, wire.RENEWED, _SUBMIT, mutating=True)
 RELEASE: Final = Method(
     TRACKER,
     "Release",
-    tracker_wire.RELEASE,
-    tracker_wire.RELEASED,
+    wire.RELEASE,
+    wire.RELEASED,
     _SUBMIT,
     mutating=True,
     subject=lambda call: (
@@ -120,21 +118,21 @@ RELEASE: Final = Method(
     ),
 )
 LIST_DEVICES: Final = Method(
-    TRACKER, "ListDevices", tracker_wire.LIST_DEVICES, tracker_wire.DEVICES, _SEE, mutating=False
+    TRACKER, "ListDevices", wire.LIST_DEVICES, wire.DEVICES, _SEE, mutating=False
 )
 LIST_REFUSED_RUNS: Final = Method(
     TRACKER,
     "ListRefusedRuns",
-    tracker_wire.LIST_REFUSED_RUNS,
-    tracker_wire.LISTED_REFUSED_RUNS,
+    wire.LIST_REFUSED_RUNS,
+    wire.LISTED_REFUSED_RUNS,
     _SEE,
     mutating=False,
 )
 DRAIN: Final = Method(
     TRACKER,
     "Drain",
-    tracker_wire.DRAIN,
-    tracker_wire.DRAINED,
+    wire.DRAIN,
+    wire.DRAINED,
     _ADMIN,
     mutating=True,
     subject=lambda call: call.name,
@@ -142,8 +140,8 @@ DRAIN: Final = Method(
 READMIT: Final = Method(
     TRACKER,
     "Readmit",
-    tracker_wire.READMIT,
-    tracker_wire.READMITTED,
+    wire.READMIT,
+    wire.READMITTED,
     _ADMIN,
     mutating=True,
     subject=lambda call: call.name,
@@ -152,33 +150,33 @@ READMIT: Final = Method(
 GET_CAPABILITIES: Final = Method(
     DEVICE,
     "GetCapabilities",
-    device_wire.GET_CAPABILITIES,
-    device_wire.CAPABILITIES,
+    wire.GET_CAPABILITIES,
+    wire.CAPABILITIES,
     _SEE,
     mutating=False,
 )
 FIND_MISSING: Final = Method(
-    DEVICE, "FindMissing", device_wire.FIND_MISSING, device_wire.MISSING, _SUBMIT, mutating=False
+    DEVICE, "FindMissing", wire.FIND_MISSING, wire.MISSING, _SUBMIT, mutating=False
 )
 QUERY_WRITE: Final = Method(
-    DEVICE, "QueryWrite", device_wire.QUERY_WRITE, device_wire.COMMITTED, _SUBMIT, mutating=True
+    DEVICE, "QueryWrite", wire.QUERY_WRITE, wire.COMMITTED, _SUBMIT, mutating=True
 )
 WRITE: Final = Method(
-    DEVICE, "Write", device_wire.CHUNK, device_wire.STORED, _SUBMIT, mutating=True, sends_many=True
+    DEVICE, "Write", wire.CHUNK, wire.STORED, _SUBMIT, mutating=True, sends_many=True
 )
 LOAD_MODULE: Final = Method(
     DEVICE,
     "LoadModule",
-    device_wire.LOAD_MODULE,
-    device_wire.MODULE_VERDICT,
+    wire.LOAD_MODULE,
+    wire.MODULE_VERDICT,
     _SUBMIT,
     mutating=True,
 )
 RUN: Final = Method(
     DEVICE,
     "Run",
-    device_wire.RUN,
-    device_wire.RUN_REPLY,
+    wire.RUN,
+    wire.RUN_REPLY,
     _SUBMIT,
     mutating=True,
     subject=_run_subject,
@@ -186,15 +184,13 @@ RUN: Final = Method(
 RUN_BATCH: Final = Method(
     DEVICE,
     "RunBatch",
-    device_wire.RUN_BATCH,
-    device_wire.RUN_BATCH_REPLY,
+    wire.RUN_BATCH,
+    wire.RUN_BATCH_REPLY,
     _SUBMIT,
     mutating=True,
     subject=lambda call: ", ".join(map(_run_subject, call.runs)),
 )
-CHECK: Final = Method(
-    DEVICE, "Check", device_wire.CHECK, device_wire.CHECKED, _SUBMIT, mutating=True
-)
+CHECK: Final = Method(DEVICE, "Check", wire.CHECK, wire.CHECKED, _SUBMIT, mutating=True)
 READ: Final = Method(
-    DEVICE, "Read", device_wire.READ, device_wire.PIECE, _SUBMIT, mutating=False, answers_many=True
+    DEVICE, "Read", wire.READ, wire.PIECE, _SUBMIT, mutating=False, answers_many=True
 )

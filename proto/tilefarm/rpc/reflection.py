@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Iterable
 from typing import Any, Final
 
 from tilefarm.rpc import serving
-from tilefarm.rpc.codec import codec
+from tilefarm.rpc.codec import Codec, parsed
 from tilefarm.rpc.methods import Method
 from tilefarm.trust.access import CALLING_ROLES, Identity
 
@@ -35,8 +35,8 @@ def reflection_routes(services: Iterable[str]) -> list[serving.Route[Any, Any]]:
             Method(
                 reflection.SERVICE_NAME,
                 "ServerReflectionInfo",
-                codec(reflection_pb2.ServerReflectionRequest, _itself, _itself),
-                codec(reflection_pb2.ServerReflectionResponse, _itself, _itself),
+                _messages(reflection_pb2.ServerReflectionRequest),
+                _messages(reflection_pb2.ServerReflectionResponse),
                 CALLING_ROLES,
                 mutating=False,
                 sends_many=True,
@@ -48,5 +48,10 @@ def reflection_routes(services: Iterable[str]) -> list[serving.Route[Any, Any]]:
     ]
 
 
-def _itself(message: Any) -> Any:
-    return message
+def _messages(kind: Any) -> Codec[Any]:
+    """The codec of messages that are their own records."""
+    return Codec(
+        message=kind.DESCRIPTOR.full_name,
+        encode=lambda message: bytes(message.SerializeToString()),
+        decode=lambda content: parsed(kind, content),
+    )

@@ -14,7 +14,7 @@ from kit.objects.elves import Elf
 from tilefarm.digest import Digest
 from tilefarm.lease import Lease
 from tilefarm.measurement import RunJob
-from tilefarm.rpc import device_calls, device_wire, methods, tracker_calls, tracker_wire
+from tilefarm.rpc import device_calls, methods, tracker_calls, wire
 from tilefarm.rpc.caller import MOST_MESSAGE_NBYTES, authorization
 
 from device_server.device.client import DeviceClient
@@ -75,7 +75,7 @@ def code_of(
 def chunk(
     claim: device_calls.Claim | None, data: bytes = CODE, *, offset: int = 0, finish: bool = True
 ) -> bytes:
-    return device_wire.CHUNK.encode(
+    return wire.CHUNK.encode(
         device_calls.Chunk(digest=DIGEST, offset=offset, data=data, finish=finish, claim=claim)
     )
 
@@ -129,7 +129,7 @@ def test_a_truncated_upload_is_data_loss_and_leaves_no_blob(
     farm: Farm, device: Server, lease: Lease
 ) -> None:
     claim = device_calls.Claim.of(lease)
-    other = device_wire.CHUNK.encode(
+    other = wire.CHUNK.encode(
         device_calls.Chunk(digest=Digest.of(b"x"), offset=0, data=b"x", finish=True)
     )
     jump = chunk(None, CODE[:5], offset=9)
@@ -137,14 +137,14 @@ def test_a_truncated_upload_is_data_loss_and_leaves_no_blob(
         first = chunk(claim, CODE[:5], finish=False)
         code, _ = code_of(device.address, methods.WRITE.path, first, *following)
         assert code is grpc.StatusCode.DATA_LOSS
-    query = device_wire.QUERY_WRITE.encode(device_calls.QueryWrite(claim=claim, digest=DIGEST))
+    query = wire.QUERY_WRITE.encode(device_calls.QueryWrite(claim=claim, digest=DIGEST))
     assert code_of(device.address, methods.QUERY_WRITE.path, query)[0] is grpc.StatusCode.OK
     assert not list((farm.folder / "sim0" / "blobs").iterdir())
 
 
 def test_blobs_before_a_broken_one_stay(device: Server, lease: Lease) -> None:
     good = chunk(device_calls.Claim.of(lease))
-    broken = device_wire.CHUNK.encode(
+    broken = wire.CHUNK.encode(
         device_calls.Chunk(digest=Digest.of(b"x"), offset=0, data=b"y", finish=True)
     )
     assert code_of(device.address, methods.WRITE.path, good, broken)[0] is grpc.StatusCode.DATA_LOSS
@@ -177,13 +177,13 @@ def test_an_upload_needs_a_current_claim(device: Server, lease: Lease) -> None:
     ):
         code, _ = code_of(device.address, methods.WRITE.path, chunk(stale))
         assert code is grpc.StatusCode.ABORTED
-        load = device_wire.LOAD_MODULE.encode(device_calls.LoadModule(claim=stale, artifact=DIGEST))
+        load = wire.LOAD_MODULE.encode(device_calls.LoadModule(claim=stale, artifact=DIGEST))
         assert code_of(device.address, methods.LOAD_MODULE.path, load)[0] is grpc.StatusCode.ABORTED
 
 
 def test_a_run_without_its_blobs_is_a_failed_precondition(device: Server, lease: Lease) -> None:
     job = RunJob(artifact=DIGEST, entry="echo", buffers=())
-    run = device_wire.RUN.encode(
+    run = wire.RUN.encode(
         device_calls.Run(claim=device_calls.Claim.of(lease), request_id="r", job=job)
     )
     code, _ = code_of(device.address, methods.RUN.path, run)
@@ -193,7 +193,7 @@ def test_a_run_without_its_blobs_is_a_failed_precondition(device: Server, lease:
 def test_a_client_that_stops_waiting_leaves_no_lease_behind(
     farm: Farm, tracker: Server, lease: Lease
 ) -> None:
-    wish = tracker_wire.ACQUIRE.encode(
+    wish = wire.ACQUIRE.encode(
         tracker_calls.Acquire(request_id="gone", target=farm.target.digest, wait_seconds=60.0)
     )
     code, _ = code_of(tracker.address, methods.ACQUIRE.path, wish, timeout=0.2)

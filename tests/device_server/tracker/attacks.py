@@ -19,7 +19,7 @@ from tilefarm.digest import Digest
 from tilefarm.errors import BusyError
 from tilefarm.lease import DeviceInfo
 from tilefarm.names import CountingIds
-from tilefarm.rpc import methods, tracker_wire
+from tilefarm.rpc import methods, wire
 from tilefarm.rpc.caller import MOST_REPLY_NBYTES
 from tilefarm.rpc.nothing import Nothing
 from tilefarm.rpc.tracker_calls import (
@@ -164,7 +164,7 @@ def _(lab: Lab) -> Found:
     state = replace(state, resting=words, quarantine=words, draining=words)
     waits = Waiting(owner=wide * LONGEST_OWNER, user="u" * 64, priority=9, waited_seconds=1e8)
     reply = Devices(states=(state,) * MOST_DEVICES, waiting=(waits,) * waiting.MOST)
-    assert len(tracker_wire.DEVICES.encode(reply)) < MOST_REPLY_NBYTES
+    assert len(wire.DEVICES.encode(reply)) < MOST_REPLY_NBYTES
     return Found("none is as long: words are cut", "whoever reads it")
 
 

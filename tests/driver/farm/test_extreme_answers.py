@@ -15,7 +15,7 @@ from kit.search.toy_spaces import timed
 from tilefarm.errors import AnswerError
 from tilefarm.measurement import CallTime, Measurement, RunJob, Status
 from tilefarm.rpc.device_calls import RunReply
-from tilefarm.rpc.device_wire import RUN_REPLY
+from tilefarm.rpc.wire import RUN_REPLY
 from tilefarm.v1 import device_pb2
 
 from device_server.device.batch import Answer, Ask

@@ -11,21 +11,23 @@ from google.protobuf import message_factory
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import Message
 from tilefarm.measurement import Counters
-from tilefarm.rpc import device_wire, tracker_wire
+from tilefarm.rpc import methods, wire
 from tilefarm.rpc.codec import Codec
+from tilefarm.rpc.methods import Method
 from tilefarm.v1 import tracker_pb2
 
 _DIGEST_NBYTES: Final = 32
 
 
 def codecs() -> dict[str, Codec[Any]]:
-    """Every codec by its name in `tilefarm.rpc.tracker_wire` or `tilefarm.rpc.device_wire`."""
-    return {
-        name: value
-        for module in (tracker_wire, device_wire)
-        for name, value in vars(module).items()
-        if isinstance(value, Codec)
+    """Every codec of a request or a reply by its name in `tilefarm.rpc.wire`."""
+    said = {
+        id(codec)
+        for method in vars(methods).values()
+        if isinstance(method, Method)
+        for codec in (method.request, method.reply)
     }
+    return {name: value for name, value in vars(wire).items() if id(value) in said}
 
 
 def blank(name: str) -> Message:
