@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from tilefarm.errors import TilefarmError
+from tilefarm.power import power_state
 from tilefarm.sandbox import SandboxLevel
 from tilefarm.target import TARGETS
 
@@ -45,6 +46,7 @@ def examine() -> list[DoctorFinding]:
         _native("library", native.find_library),
         _native("runner", native.find_executable),
         _sandbox(),
+        _clock(),
         _memory(),
         _disk(),
         _ports(),
@@ -100,6 +102,18 @@ def _sandbox() -> DoctorFinding:
         good=SandboxLevel.of(level).is_at_least(SandboxLevel.SECCOMP),
         detail=level,
         repair="allow seccomp here (a container's security profile may forbid it)",
+    )
+
+
+def _clock() -> DoctorFinding:
+    """Whether times of kernels on this processor will tell about the kernels."""
+    state = power_state()
+    return DoctorFinding(
+        subject="clock",
+        good=state.is_steady,
+        detail=state.words,
+        repair="plug it in, and `cpupower frequency-set -g performance`; else times of --target cpu"
+        " drift",
     )
 
 

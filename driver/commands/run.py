@@ -45,7 +45,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "  tilefarm run tilefarm-out/demo/program --input test.npz --profile\n"
         "Devices are those of the program's target. README.txt in the folder says how to run it\n"
         "without tilefarm. A profile is in cycles where the device counts them, else in\n"
-        "microseconds of its host; spread is from the 10th to the 90th percentile, by the median."
+        "microseconds of its host; spread is from the 10th to the 90th percentile, by the median.\n"
+        "A processor's layers have their speed, and their share of the most that its dot-product\n"
+        "instruction makes, which is measured beside them on the same device."
     )
 
 
@@ -129,7 +131,7 @@ def _as_text(
 def _as_json(
     program: NetworkProgram, answer: ProgramRun, profile: Profile | None, out: Path | None
 ) -> str:
-    from driver.report.terminal.profile_text import profile_document
+    from driver.report.profile_rows import profile_document
 
     document = {
         "program": program.name,

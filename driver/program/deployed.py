@@ -85,6 +85,7 @@ def _call(row: dict[str, Any]) -> LayerCall:
         kernel=str(row["kernel"]),
         predicted_cycles=None if predicted is None else int(predicted),
         ideal_cycles=int(row.get("ideal_cycles", 0)),
+        macs=int(row.get("macs", 0)),
     )
 
 

@@ -62,6 +62,7 @@ class LayerCall:
         predicted_cycles: what its schedule says of itself; None for work of the processor, or where
             nothing was predicted.
         ideal_cycles: that its multiplications take at least; 0 where nobody knows.
+        macs: useful multiply-accumulates of it; 0 where nobody knows.
     """
 
     entry: str
@@ -69,6 +70,7 @@ class LayerCall:
     kernel: str
     predicted_cycles: int | None = None
     ideal_cycles: int = 0
+    macs: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -244,6 +246,7 @@ def network_program(
                 kernel=step.workload.name,
                 predicted_cycles=predicted_cycles.get(step.workload),
                 ideal_cycles=ideal_cycles.get(step.workload, 0),
+                macs=step.macs,
             )
             for entry, step in zip(job.call_entries, network.steps, strict=True)
         ),

@@ -15,6 +15,7 @@ from driver.farm.device_messages import Order
 from driver.program.evaluate import good_answer
 from driver.program.model import NetworkProgram
 from driver.program.parts import whole_batches
+from driver.program.peak import peak_macs_per_second, peak_order
 from driver.report.profile import LayerTime, Profile, cost_of
 
 _PRECISION: Final = Precision(error=0.005, seconds=2.0)
@@ -39,7 +40,8 @@ def profiled(
     limit_seconds: float,
     run_id: str,
 ) -> Profile:
-    """The profile of the first batch of `inputs` [samples, ...], on one device.
+    """The profile of the first batch of `inputs` [samples, ...], on one device; where that is a
+    processor, beside the most that it multiplies.
 
     Args:
         by_clock: the devices count no cycles.
@@ -67,8 +69,13 @@ def profiled(
         clock=DeviceClock.SECONDS if by_clock else DeviceClock.CYCLES,
         bounds=program.bounds,
     )
-    (done,) = runner.run([order])
-    return profile_of(program, good_answer(done))
+    peak = peak_order(program.target, run_id, 1) if by_clock else None
+    done, *others = runner.run([order] if peak is None else [order, peak[0]])
+    profile = profile_of(program, good_answer(done))
+    if peak is None or others[0].device != done.device:
+        return profile
+    threads = program.target.model.threads
+    return replace(profile, peak=peak_macs_per_second(others[0], peak[1], threads))
 
 
 def profile_of(program: NetworkProgram, measured: Measurement) -> Profile:
@@ -106,6 +113,7 @@ def profile_of(program: NetworkProgram, measured: Measurement) -> Profile:
             kernel=call.kernel,
             entry=call.entry,
             predicted_cycles=call.predicted_cycles,
+            macs=call.macs,
             took=took,
             share=cost / total if (cost := cost_of(took)) else None,
             ratio=cost / (call.predicted_cycles * costs_a_cycle)

@@ -46,8 +46,11 @@ def page(summary: RunSummary) -> str:
 def _sections(summary: RunSummary) -> list[tuple[str, str]]:
     sections = [
         ("Best so far", progress_chart(summary)),
-        ("Workloads of the accelerator", workload_table(summary.workloads)),
     ]
+    if summary.run.has_accelerator:
+        sections.append(("Workloads of the accelerator", workload_table(summary)))
+    elif summary.workloads:
+        sections.append(("Workloads", workload_table(summary)))
     if summary.accuracy:
         sections.append(("Accuracy", accuracy_table(summary.accuracy)))
     if summary.plans and summary.accuracy and summary.accuracy.judgement:

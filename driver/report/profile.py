@@ -19,7 +19,7 @@ class LayerTime:
     """A layer and what it took; `cost` is in cycles or seconds, None where nothing was told.
 
     Attributes:
-        layer, kernel, entry, predicted_cycles: see `driver.program.model.LayerCall`.
+        layer, kernel, entry, predicted_cycles, macs: see `driver.program.model.LayerCall`.
         share: of the cost of all layers.
         ratio: of the cost to what the layer's schedule predicts, at the clock of the profile.
     """
@@ -31,6 +31,7 @@ class LayerTime:
     took: CallTime
     share: float | None = None
     ratio: float | None = None
+    macs: int = 0
 
     @property
     def cost(self) -> float | None:
@@ -44,11 +45,14 @@ class Profile:
     Attributes:
         mhz: predicted cycles in a microsecond, where the host's clock tells the time: the board's,
             or what all predicted layers together take where nobody knows it; None without them.
+        peak: multiply-accumulates a second that the device can make, all threads together; measured
+            beside the layers, on processors only.
     """
 
     layers: tuple[LayerTime, ...]
     network: CallTime
     mhz: float | None = None
+    peak: float | None = None
 
     @property
     def by_clock(self) -> bool:
@@ -64,6 +68,20 @@ class Profile:
     def network_seconds(self) -> float | None:
         """Of the whole program by the host's clock, where that tells the time."""
         return self.network_cost if self.by_clock else None
+
+    @property
+    def has_speeds(self) -> bool:
+        """Whether it is known how fast layers multiply: seconds are told, and products counted."""
+        return self.by_clock and any(layer.macs for layer in self.layers)
+
+    def speed(self, layer: LayerTime) -> float | None:
+        """Multiply-accumulates a second of a layer."""
+        return layer.macs / layer.cost if self.by_clock and layer.macs and layer.cost else None
+
+    def of_peak(self, layer: LayerTime) -> float | None:
+        """A layer's speed as a share of the device's peak."""
+        speed = self.speed(layer)
+        return speed / self.peak if speed and self.peak else None
 
     @property
     def remark(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Final
 
 from tilefarm.printable import page_text as escape
@@ -10,7 +10,7 @@ from tilefarm.printable import page_text as escape
 from driver.report.cost import microseconds
 from driver.report.profile import LayerTime, Profile
 from driver.report.svg import AxisScale, box, colour, drawing, element, label, short
-from driver.report.tables import count, share_bar, table, times
+from driver.report.tables import count, gmacs, share_bar, table, times
 
 _LEFT: Final = 210.0
 _RIGHT: Final = 880.0
@@ -28,7 +28,9 @@ def _words(profile: Profile) -> str:
     whole = _in_units(profile.network_cost or 0.0, by_clock=profile.by_clock)
     parts = _in_units(profile.layers_cost, by_clock=profile.by_clock)
     words = f"Layers one by one: {parts}; the whole network, in which they overlap: {whole}."
-    if profile.mhz:
+    if profile.peak:
+        words += f" Peak: {gmacs(profile.peak)} GMAC/s, measured beside the layers."
+    elif profile.mhz:
         words += f" Predictions are at {profile.mhz:.4g} MHz."
     return f"<p class=sub>{escape(words)}</p>"
 
@@ -83,15 +85,9 @@ def _bar(profile: Profile, layer: LayerTime, y: float, x: AxisScale) -> Iterator
 
 
 def _table(profile: Profile) -> str:
-    head: Sequence[str] = (
-        "layer",
-        "kernel",
-        "took",
-        "spread",
-        "share",
-        "predicted cycles",
-        "ratio",
-    )
+    head = ["layer", "kernel", "took", "spread", "share"]
+    head += ["GMAC/s"] if profile.has_speeds else []
+    head += ["of peak"] if profile.peak else ["predicted cycles", "ratio"]
     return table(head, (_row(profile, layer) for layer in profile.layers), words=2)
 
 
@@ -103,8 +99,12 @@ def _row(profile: Profile, layer: LayerTime) -> tuple[str, ...]:
         "–" if layer.cost is None else f"<b>{_in_units(layer.cost, by_clock=profile.by_clock)}</b>",
         "–" if time is None else f"{100 * time.spread:.1f} %",
         share_bar(layer.share),
-        count(layer.predicted_cycles),
-        times(layer.ratio),
+        *([gmacs(profile.speed(layer))] if profile.has_speeds else []),
+        *(
+            [share_bar(profile.of_peak(layer))]
+            if profile.peak
+            else [count(layer.predicted_cycles), times(layer.ratio)]
+        ),
     )
 
 

@@ -17,6 +17,7 @@ from driver.network import AnswerKind, Compared, Judgement, RemedyPlan
 from driver.report.cost import NOT_KNOWN, Cost, gain, total
 from driver.report.noise_chart import NoiseRow
 from driver.report.profile import Profile, remark_on_whole
+from driver.report.profile_rows import profile_document
 from driver.run_events import Span, TimeBreakdown
 
 
@@ -98,6 +99,11 @@ class WorkloadRow:
     def utilisation(self) -> float | None:
         """Ideal by best cycles, 0 to 1; None where no cycles are known."""
         return self.ideal_cycles / self.best.cycles if self.best.cycles else None
+
+    @property
+    def speed(self) -> float | None:
+        """Multiply-accumulates a second of the best schedule; None where no seconds are told."""
+        return self.macs / self.best.seconds if self.best.seconds else None
 
     @property
     def speedup(self) -> float | None:
@@ -231,6 +237,7 @@ class RunOrigin:
     Attributes:
         title: name of the model, as the user gave it (untrusted text).
         began: wall time in ISO 8601, UTC.
+        has_accelerator: the target has one; else it is a processor alone.
     """
 
     title: str
@@ -240,6 +247,7 @@ class RunOrigin:
     began: str
     seed: int
     proposer: str
+    has_accelerator: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -306,6 +314,11 @@ class RunSummary:
         return gain(self.network_seconds, layers)
 
     @property
+    def peak(self) -> float | None:
+        """Multiply-accumulates a second at most, measured in this run; processors only."""
+        return self.profile.peak if self.profile else None
+
+    @property
     def remark(self) -> str:
         """What is odd about the whole program's time, in words; empty if nothing is."""
         return remark_on_whole(self.network_by_kernels)
@@ -360,6 +373,7 @@ def brief(summary: RunSummary) -> Mapping[str, Any]:
             "speedup": summary.speedup,
             "network_by_kernels": summary.network_by_kernels,
             "remark": summary.remark,
+            "profile": profile_document(summary.profile) if summary.profile else None,
             "arena_nbytes": summary.arena.nbytes if summary.arena else None,
         }
     )

@@ -28,8 +28,15 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, words: int = 1)
     )
 
 
-def workload_table(workloads: Sequence[WorkloadRow]) -> str:
-    """A row per distinct workload of the accelerator."""
+def workload_table(summary: RunSummary) -> str:
+    """A row per distinct workload that was searched."""
+    workloads = summary.workloads
+    if not summary.run.has_accelerator:
+        names = (
+            "workload", "count", "MACs", "untuned", "best", "gain", "GMAC/s", "of peak",
+            "trials", "failures",
+        )  # fmt: skip
+        return table(names, (_processor_row(row, summary.peak) for row in workloads))
     head = (
         "workload", "count", "MACs", "ideal cycles", "untuned", "best", "gain",
         "utilisation", "trials", "failures",
@@ -37,11 +44,33 @@ def workload_table(workloads: Sequence[WorkloadRow]) -> str:
     return table(head, map(_workload_row, workloads))
 
 
-def _workload_row(w: WorkloadRow) -> tuple[str, ...]:
-    failures = ", ".join(f"{count} {status}" for status, count in w.failures) or "0"
+def _workload_name(w: WorkloadRow) -> str:
     tiles = ", ".join(f"{name}={value}" for name, value in w.best_point)
+    return f'<span title="{escape(tiles)}">{escape(w.name)}</span><small>{escape(w.shape)}</small>'
+
+
+def _failures(w: WorkloadRow) -> str:
+    return escape(", ".join(f"{count} {status}" for status, count in w.failures) or "0")
+
+
+def _processor_row(w: WorkloadRow, peak: float | None) -> tuple[str, ...]:
     return (
-        f'<span title="{escape(tiles)}">{escape(w.name)}</span><small>{escape(w.shape)}</small>',
+        _workload_name(w),
+        str(w.count),
+        count(w.macs),
+        taken(w.default),
+        f"<b>{taken(w.best)}</b>",
+        times(w.speedup),
+        gmacs(w.speed),
+        share_bar(w.speed / peak if w.speed and peak else None),
+        str(w.trials),
+        _failures(w),
+    )
+
+
+def _workload_row(w: WorkloadRow) -> tuple[str, ...]:
+    return (
+        _workload_name(w),
         str(w.count),
         count(w.macs),
         count(w.ideal_cycles),
@@ -50,7 +79,7 @@ def _workload_row(w: WorkloadRow) -> tuple[str, ...]:
         times(w.speedup),
         share_bar(w.utilisation),
         str(w.trials),
-        escape(failures),
+        _failures(w),
     )
 
 
@@ -183,6 +212,11 @@ def count(value: int | None) -> str:
 def taken(cost: Cost) -> str:
     """What kernels take: cycles, or microseconds where none are counted."""
     return count(cost.cycles) if cost.seconds is None else microseconds(cost.seconds)
+
+
+def gmacs(per_second: float | None) -> str:
+    """Multiply-accumulates a second, in thousand millions of them."""
+    return "–" if per_second is None else f"{1e-9 * per_second:.1f}"
 
 
 def times(value: float | None) -> str:

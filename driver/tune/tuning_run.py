@@ -229,6 +229,7 @@ class _TuningRun:
                 ),
                 seed=settings.seed,
                 proposer=settings.proposer,
+                has_accelerator=target.has_accelerator,
             ),
             session=SessionFigures(
                 total_seconds=context.now,

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from tilefarm.errors import InfraError
+from tilefarm.power import PowerState
 
 from device_server.vta.library import native
 from driver import cli, doctor
@@ -33,6 +34,15 @@ def test_the_doctor_names_the_repair(
     monkeypatch.setattr(doctor, "examine", lambda: [bad])
     assert cli.main(["doctor"]) == 2
     assert capsys.readouterr().out.splitlines()[1] == "       try: make setup"
+
+
+def test_a_laptop_on_battery_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    drained = PowerState(on_battery=True, governors=("powersave",))
+    monkeypatch.setattr(doctor, "power_state", lambda: drained)
+    clock = next(f for f in doctor.examine() if f.subject == "clock")
+    assert not clock.good
+    assert clock.detail == "on battery, frequency governor powersave"
+    assert clock.repair.startswith("plug it in")
 
 
 def test_a_missing_library_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

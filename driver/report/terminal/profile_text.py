@@ -1,31 +1,32 @@
-"""A program's profile as lines of text and as a document for machines."""
+"""A program's profile as lines of text."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
-
-from tilefarm.measurement import CallTime
 
 from driver.report.cost import microseconds
 from driver.report.profile import LayerTime, Profile
-from driver.report.terminal.tables import number, ratio, share
+from driver.report.terminal.tables import gmacs, number, ratio, share
 from driver.report.terminal.text_table import text_table
 
 
 def profile_lines(profile: Profile) -> Iterator[str]:
     """A table with a row a layer, and what its columns do not say."""
     if profile.by_clock:
-        titles = ["layer", "kernel", "median", "spread", "share", "predicted", "ratio"]
+        titles = ["layer", "kernel", "median", "spread", "share"]
     else:
-        titles = ["layer", "kernel", "cycles", "share", "predicted", "ratio"]
+        titles = ["layer", "kernel", "cycles", "share"]
+    titles += ["GMAC/s"] if profile.has_speeds else []
+    titles += ["of peak"] if profile.peak else ["predicted", "ratio"]
     rows = [list(_cells(profile, layer)) for layer in profile.layers]
     yield from text_table(titles, rows)
     yield ""
     yield against_the_whole(profile)
     if profile.remark:
         yield profile.remark
-    if profile.by_clock:
+    if profile.peak:
+        yield f"peak: {gmacs(profile.peak)} GMAC/s, measured beside the layers"
+    elif profile.by_clock:
         if profile.mhz:
             yield f"ratio: to the predicted cycles at {profile.mhz:.4g} MHz"
     elif any(layer.cost is None for layer in profile.layers):
@@ -41,29 +42,6 @@ def against_the_whole(profile: Profile) -> str:
     return words
 
 
-def profile_document(profile: Profile) -> dict[str, Any]:
-    """The same for `--json`; times are in seconds."""
-    return {
-        "clock": "seconds" if profile.by_clock else "cycles",
-        "mhz": profile.mhz,
-        "layers": [
-            {
-                "layer": layer.layer,
-                "kernel": layer.kernel,
-                "entry": layer.entry,
-                **_took(layer.took),
-                "share": layer.share,
-                "predicted_cycles": layer.predicted_cycles,
-                "ratio": layer.ratio,
-            }
-            for layer in profile.layers
-        ],
-        "layers_cost": profile.layers_cost,
-        "network": _took(profile.network),
-        "remark": profile.remark,
-    }
-
-
 def _cells(profile: Profile, layer: LayerTime) -> Iterator[str]:
     yield layer.layer
     yield layer.kernel
@@ -75,23 +53,14 @@ def _cells(profile: Profile, layer: LayerTime) -> Iterator[str]:
         time = layer.took.wall_time
         yield share(None if time is None else time.spread)
     yield share(layer.share)
-    yield number(layer.predicted_cycles)
-    yield ratio(layer.ratio)
+    if profile.has_speeds:
+        yield gmacs(profile.speed(layer))
+    if profile.peak:
+        yield share(profile.of_peak(layer))
+    else:
+        yield number(layer.predicted_cycles)
+        yield ratio(layer.ratio)
 
 
 def _cost(profile: Profile, cost: float) -> str:
     return microseconds(cost) if profile.by_clock else f"{number(round(cost))} cycles"
-
-
-def _took(took: CallTime) -> dict[str, object]:
-    time = took.wall_time
-    if time is None:
-        return {"cycles": took.cycles}
-    return {
-        "minimum_seconds": time.minimum_seconds,
-        "p10_seconds": time.p10_seconds,
-        "median_seconds": time.median_seconds,
-        "p90_seconds": time.p90_seconds,
-        "regions": time.regions,
-        "rejected": time.rejected,
-    }

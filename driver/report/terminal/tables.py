@@ -26,6 +26,19 @@ _TITLES: Final = (
     "trials",
     "failed",
 )
+_PROCESSOR_TITLES: Final = (
+    "workload",
+    "count",
+    "MACs",
+    "default",
+    "best",
+    "gain",
+    "GMAC/s",
+    "of peak",
+    "trials",
+    "failed",
+)
+"""Of a processor no cycles are counted: it has a speed, and a peak that was measured."""
 _GAP: Final = 2
 """Characters around a cell."""
 
@@ -35,9 +48,16 @@ def workload_table(summary: RunSummary, width: int) -> Table:
 
     Where the terminal is narrow, columns that the report has as well are left out.
     """
-    rows = [*map(_cells, summary.workloads), _sums(summary)]
-    table = fitting_table(_TITLES, rows, width=width, spare=("MACs", "ideal", "count"))
-    table.title, table.title_justify = "workloads of the accelerator", "left"
+    on_accelerator = summary.run.has_accelerator
+    if on_accelerator:
+        titles, rows = _TITLES, [*map(_cells, summary.workloads), _sums(summary)]
+    else:
+        titles = _PROCESSOR_TITLES
+        rows = [_processor_cells(row, summary.peak) for row in summary.workloads]
+        rows.append(_processor_sums(summary))
+    table = fitting_table(titles, rows, width=width, spare=("MACs", "ideal", "count"))
+    table.title = "workloads of the accelerator" if on_accelerator else "workloads"
+    table.title_justify = "left"
     return table
 
 
@@ -104,6 +124,11 @@ def taken(cost: Cost) -> str:
     return number(cost.cycles) if cost.seconds is None else microseconds(cost.seconds)
 
 
+def gmacs(per_second: float | None) -> str:
+    """Multiply-accumulates a second, in thousand millions of them."""
+    return "-" if per_second is None else f"{1e-9 * per_second:.1f}"
+
+
 def ratio(value: float | None) -> str:
     """A factor with two digits."""
     return "-" if value is None else f"{value:.2f}x"
@@ -139,6 +164,38 @@ def _sums(summary: RunSummary) -> tuple[str, ...]:
         taken(summary.best),
         ratio(summary.speedup),
         share(_utilisation(summary)),
+        str(sum(w.trials for w in summary.workloads)),
+        "",
+    )
+
+
+def _processor_cells(row: WorkloadRow, peak: float | None) -> tuple[str, ...]:
+    return (
+        row.name,
+        str(row.count),
+        number(row.macs),
+        taken(row.default),
+        taken(row.best),
+        ratio(row.speedup),
+        gmacs(row.speed),
+        share(row.speed / peak if row.speed and peak else None),
+        str(row.trials),
+        ", ".join(f"{count} {status}" for status, count in row.failures),
+    )
+
+
+def _processor_sums(summary: RunSummary) -> tuple[str, ...]:
+    macs = sum(w.count * w.macs for w in summary.workloads)
+    speed = macs / summary.best.seconds if summary.best.seconds else None
+    return (
+        "the network",
+        str(sum(w.count for w in summary.workloads)),
+        number(macs),
+        taken(summary.default),
+        taken(summary.best),
+        ratio(summary.speedup),
+        gmacs(speed),
+        share(speed / summary.peak if speed and summary.peak else None),
         str(sum(w.trials for w in summary.workloads)),
         "",
     )

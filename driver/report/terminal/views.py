@@ -17,6 +17,7 @@ from tilefarm.printable import printable
 from driver.report.cost import gain, microseconds
 from driver.report.summary import RunSummary, brief
 from driver.report.terminal.ended import Ended, Shown
+from driver.report.terminal.profile_text import profile_lines
 from driver.report.terminal.search_status import SearchStatus, WorkloadLine
 from driver.report.terminal.tables import (
     accuracy_table,
@@ -227,7 +228,12 @@ def _words(event: Shown) -> list[str]:
 
 
 def _final(event: Ended, width: int) -> RenderableType:
-    parts: list[RenderableType] = ["", workload_table(event.summary, width)]
+    parts: list[RenderableType] = []
+    summary = event.summary
+    if summary.workloads or summary.run.has_accelerator:
+        parts += ["", workload_table(summary, width)]
+    if summary.profile is not None and not summary.run.has_accelerator:
+        parts += ["", *map(Text, map(printable, profile_lines(summary.profile)))]
     if event.summary.accuracy is not None:
         parts += ["", accuracy_table(event.summary.accuracy)]
         if event.summary.accuracy.judgement:

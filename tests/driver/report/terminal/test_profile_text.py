@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+import pytest
 from kit.reports.profiles import counted_profile, timed_profile
 from tilefarm.measurement import CallTime
 
-from driver.report.terminal.profile_text import profile_document, profile_lines
+from driver.report.profile_rows import profile_document
+from driver.report.terminal.profile_text import profile_lines
 
 COUNTED = """\
 layer     kernel  cycles   share  predicted  ratio
@@ -29,12 +31,44 @@ layers one by one 41.0 us, 1.24x the whole network's 33.0 us
 ratio: to the predicted cycles at 100 MHz"""
 
 
+SPEEDS = """\
+layer     kernel   median  spread   share  GMAC/s  of peak
+x.int8  quantize   1.0 us   3.0 %   2.4 %       -        -
+conv1   conv2d_a  10.0 us   3.0 %  24.4 %    50.0   50.0 %
+dense    dense_b  30.0 us   3.0 %  73.2 %    20.0   20.0 %
+
+layers one by one 41.0 us, 1.24x the whole network's 33.0 us
+peak: 100.0 GMAC/s, measured beside the layers"""
+
+PLAIN = timed_profile()
+
+
 def test_cycles_of_a_device_that_counts_them() -> None:
     assert "\n".join(profile_lines(counted_profile())) == COUNTED
 
 
 def test_microseconds_and_spread_of_one_that_does_not() -> None:
     assert "\n".join(profile_lines(timed_profile(clock_mhz=100))) == TIMED
+
+
+def test_layers_of_a_processor_stand_beside_its_peak() -> None:
+    layers = [
+        replace(layer, macs=macs)
+        for layer, macs in zip(PLAIN.layers, (0, 500_000, 600_000), strict=True)
+    ]
+    profile = replace(PLAIN, layers=tuple(layers), peak=100e9)
+    assert "\n".join(profile_lines(profile)) == SPEEDS
+    row = profile_document(profile)["layers"][1]
+    assert row["macs_per_second"] == pytest.approx(50e9)
+    assert row["of_peak"] == pytest.approx(0.5)
+    assert profile.speed(layers[0]) is None
+
+
+def test_without_a_measured_peak_there_is_no_share_of_it() -> None:
+    layers = tuple(replace(layer, macs=500_000) for layer in PLAIN.layers)
+    text = "\n".join(profile_lines(replace(PLAIN, layers=layers)))
+    assert "GMAC/s" in text
+    assert "peak" not in text
 
 
 def test_a_document_has_the_same_for_machines() -> None:
@@ -49,6 +83,9 @@ def test_a_document_has_the_same_for_machines() -> None:
         "share": 0.75,
         "predicted_cycles": 1500,
         "ratio": 2.0,
+        "macs": 0,
+        "macs_per_second": None,
+        "of_peak": None,
     }
     timed = profile_document(timed_profile(clock_mhz=100))
     assert (timed["clock"], timed["mhz"]) == ("seconds", 100)

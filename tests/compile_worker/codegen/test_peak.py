@@ -1,0 +1,34 @@
+"""The kernel that multiplies all along: its entry, and what it does on this processor."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tilefarm.processors import PROCESSORS, this_processor
+from tilefarm.target import Host
+
+from compile_worker.codegen.peak import peak_object
+from driver.benchmarks.processor.peak import peak_call
+
+
+def test_it_runs_here(tmp_path: Path) -> None:
+    made = peak_call(this_processor().host, tmp_path / "peak.so")
+    if made is None:
+        assert peak_object(this_processor().host) is None
+        return
+    call, products = made
+    call()
+    assert products > 1_000_000
+
+
+def test_processors_have_the_products_of_their_instructions() -> None:
+    hosts = {each.name: each.host for each in PROCESSORS}
+    wide, narrow = (peak_object(hosts[f"cpu:x86-64-{level}"]) for level in ("v4", "v3"))
+    assert wide is not None
+    assert narrow is not None
+    assert wide.products > narrow.products
+    assert (narrow.operands_nbytes, narrow.sums_nbytes) == (64, 32)
+
+
+def test_a_processor_without_such_an_instruction_has_none() -> None:
+    assert peak_object(Host(triple="armv7-unknown-linux-gnueabihf", cpu="generic")) is None
