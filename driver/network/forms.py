@@ -66,7 +66,10 @@ class Forms:
 
     def quantized_words(self) -> Iterator[str]:
         """How it became integers, and why so where that was left open: lines of 100 columns."""
-        yield "int8 by the ranges in the model" if self.graph.ranges else f"int8 by {self.how}"
+        if self.how.floats:
+            yield str(self.how)
+        else:
+            yield "int8 by the ranges in the model" if self.graph.ranges else f"int8 by {self.how}"
         for note in self.notes:
             yield from wrap(note, _WIDTH, initial_indent="  ", subsequent_indent="  ")
 

@@ -43,9 +43,9 @@ def read(context: RunContext) -> Files:
         say(f"{graph.name}, {plural(len(graph.nodes), 'operator')}")
         require_layers(graph, settings.quantization)
         calibration = None
-        if settings.calibrate is None:
+        if settings.calibrate is None and not settings.quantization.floats:
             ranges_of(graph, None)  # refused before anything is started
-        else:
+        elif settings.calibrate is not None:
             calibration = load_data(settings.calibrate, graph)
             say(f"{plural(calibration.samples, 'sample')} to calibrate")
         is_seeded = settings.evaluate is None and calibration is None
@@ -87,7 +87,9 @@ def prepare(context: RunContext, files: Files, target: Target) -> Prepared:
         quantized = fitted.quantized
         if graph.ranges:
             say(f"int8 by {plural(len(graph.ranges), 'range')} in the model")
-        if calibration is not None:
+        if fitted.how.floats:
+            say(str(fitted.how))
+        elif calibration is not None:
             say(f"int8 by {plural(calibration.samples, 'sample')}, {fitted.how}")
     for note in fitted.notes:
         context.say(f"quantization: {note}")

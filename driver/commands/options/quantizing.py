@@ -15,6 +15,13 @@ _Option: TypeAlias = Callable[..., object]
 def add_quantization_options(parser: argparse.ArgumentParser) -> None:
     """The options of `Quantization`."""
     option = parser.add_argument_group("quantization").add_argument
+    option(
+        "--float",
+        dest="floats",
+        action="store_true",
+        default=None,
+        help="quantize nothing: the network in float32, on a processor",
+    )
     _add_scale_options(option)
     _add_rounding_options(option)
     _add_precision_options(option)

@@ -11,6 +11,7 @@ from tilefarm.target import TARGETS, Target
 from driver.network.graph.ir import FloatArray, Graph
 from driver.network.graph.parts import Arrays
 from driver.network.integer.qir import QuantGraph
+from driver.network.quantize.all_float import all_float
 from driver.network.quantize.calibrate import by_name
 from driver.network.quantize.equalize import equalized
 from driver.network.quantize.float_form import FloatForm, form_of
@@ -48,6 +49,8 @@ def fit_quantization(
     Raises:
         SettingsError, ModelError, DataError: as for `quantize_for`.
     """
+    if how.floats:
+        return Fitted(quantized=all_float(graph, target), how=how)
     data = None if calibration is None else Calibration(by_name(graph, calibration))
     kept = keeps_own_integers(graph, data, how, lambda way: quantize_for(target, graph, data, way))
     how = kept.how if kept else how

@@ -69,6 +69,8 @@ def _float_form(
     graph: Graph, calibration: FloatArray | Mapping[str, FloatArray] | None, how: Quantization
 ) -> tuple[Graph, Mapping[str, ZeroPoint], Mapping[str, float], frozenset[str]]:
     """`float_form`, what `FloatForm` says of it, and its ranges if they are known."""
+    if how.floats:
+        return graph, {}, {}, frozenset()
     if how.equalize and calibration is not None:
         graph = equalized(graph, calibration)
     floats = float_nodes(graph, how.keep_float)

@@ -49,6 +49,7 @@ class Quantization:
             or see `quantize.own_integers`.
         wide_activations: names of layers whose results have 16 bits, or patterns of names; see
             `quantize.wide_activations`. None: as for `wide`.
+        floats: whether nothing becomes integers, see `quantize.all_float`.
 
     Raises:
         SettingsError: an option is impossible.
@@ -64,6 +65,7 @@ class Quantization:
     keep_float: tuple[str, ...] = ()
     wide: tuple[str, ...] | None = None
     wide_activations: tuple[str, ...] | None = None
+    floats: bool = False
 
     def __post_init__(self) -> None:
         _ = self.method
@@ -75,6 +77,10 @@ class Quantization:
                 raise SettingsError(
                     f"--{option} {value}: no such scheme", f"one of {', '.join(known)}"
                 )
+        if self.floats and replace(self, floats=False) != Quantization():
+            raise SettingsError(
+                "--float quantizes nothing, and other options say how to", "leave those out"
+            )
 
     @property
     def method(self) -> CalibrationMethod:
@@ -122,6 +128,8 @@ class Quantization:
         )
 
     def __str__(self) -> str:
+        if self.floats:
+            return "float32, nothing is quantized"
         words = [self.calibration or DEFAULT_METHOD]
         words += [self.activations] if self.activations != AS_USUAL.activations else []
         words += ["equalized"] if self.equalize else []
