@@ -1,4 +1,5 @@
-"""The space of `qlinear_conv2d`: register block, rows of a tile, padding, and what goes outside.
+"""The space of `qlinear_conv2d`: register block, rows of a tile, padding, what goes outside,
+and whether threads share that.
 
     for rows of the output: for blocks of channels: for rows: for pixels:
       sums of `pixels` x `blocks` vectors stay in registers over the whole reduction
@@ -24,12 +25,15 @@ from compile_worker.generated import Generated
 from compile_worker.machines.cpu.space.windows import (
     STACK,
     declare_rows,
+    declare_shared,
     declare_sums,
+    declare_tiles,
     first_valid,
     is_padded,
     is_wide,
     most_first,
     padded_row_nbytes,
+    shared_step,
 )
 from compile_worker.passes.flatten import LOCAL_NBYTES
 from compile_worker.te.operators.groups import groups_of
@@ -51,8 +55,11 @@ def convolution_space(workload: Workload, target: Target) -> Generated:
     copy = "wide" if is_wide(workload) else "padded" if is_padded(workload) else ""
     if copy:
         _declare_padding(draft, workload)
+    declare_tiles(draft, "row_tiles", "rows", workload.outputs[0].shape[2])
+    declare_tiles(draft, "block_tiles", "blocks", workload.outputs[0].shape[1])
+    declare_shared(draft, workload, target, ("row_tiles", "block_tiles"))
     space = draft.space(workload.operator, VERSION, first_valid(draft, _wished(draft)))
-    return Generated(space, partial(_steps, copy))
+    return Generated(space, partial(_steps, workload, copy))
 
 
 def _declare_padding(draft: Draft, workload: Workload) -> None:
@@ -67,15 +74,19 @@ def _declare_padding(draft: Draft, workload: Workload) -> None:
 
 
 def _wished(draft: Draft) -> Iterator[dict[str, int]]:
-    """Points from the one that is best as a rule: many sums, tall tiles, padded by tile."""
+    """Points from the one that is best as a rule: shared, many sums, tall tiles, padded by tile."""
     paddings = draft.domain("padding") if draft.has("padding") else (0,)
-    for padding, block, rows in product(
-        paddings, most_first(draft, "pixels", "blocks"), reversed(draft.domain("rows"))
+    for shared, padding, block, rows, order in product(
+        reversed(draft.domain("shared")),
+        paddings,
+        most_first(draft, "pixels", "blocks"),
+        reversed(draft.domain("rows")),
+        draft.domain("order"),
     ):
-        yield {**block, "rows": rows, "order": 0, "padding": padding}
+        yield {**block, "rows": rows, "order": order, "padding": padding, "shared": shared}
 
 
-def _steps(copy: str, point: Point) -> Iterator[Step]:
+def _steps(workload: Workload, copy: str, point: Point) -> Iterator[Step]:
     """The schedule of a point."""
     outer = ("out_h_0", "out_co_0") if point["order"] == 0 else ("out_co_0", "out_h_0")
     yield Step("split", ("out_co", point["blocks"]))
@@ -89,6 +100,7 @@ def _steps(copy: str, point: Point) -> Iterator[Step]:
     if copy:
         place = "out_h_0" if point["padding"] == 0 else "conv_ci"
         yield Step("compute_at", (copy, place))
+    yield from shared_step(workload, point, outer[0])
 
 
 _REDUCTION: Final = ("ci", "kh", "kw", "q", "w", "co", "b", "j", "o")

@@ -1,4 +1,5 @@
-"""The space of `qlinear_depthwise2d`: pixels whose sums stay in registers, and rows of a tile.
+"""The space of `qlinear_depthwise2d`: pixels whose sums stay in registers, rows of a tile, and
+whether threads share blocks of channels.
 
 for blocks of channels: for rows of the output:
   the image is padded, and its rows become quads of neighbouring taps
@@ -22,11 +23,13 @@ from compile_worker.generated import Generated
 from compile_worker.machines.cpu.space.windows import (
     STACK,
     declare_rows,
+    declare_shared,
     declare_sums,
     first_valid,
     is_padded,
     padded_row_nbytes,
     rows_seen,
+    shared_step,
 )
 from compile_worker.passes.flatten import LOCAL_NBYTES
 
@@ -46,8 +49,11 @@ def depthwise_space(workload: Workload, target: Target) -> Generated:
     draft.tunable("loops", range(len(_LOOPS)), _LOOPS)
     draft.tunable("place", range(len(_PLACES)), _PLACES)
     _declare_stack(draft, workload)
+    draft.constant("order", 0)
+    draft.constant("block_tiles", workload.outputs[0].shape[1])
+    declare_shared(draft, workload, target, ("block_tiles",))
     space = draft.space(workload.operator, VERSION, first_valid(draft, _wished(draft)))
-    return Generated(space, partial(_steps, is_padded(workload)))
+    return Generated(space, partial(_steps, workload))
 
 
 def _declare_stack(draft: Draft, workload: Workload) -> None:
@@ -72,13 +78,20 @@ def _declare_stack(draft: Draft, workload: Workload) -> None:
 
 def _wished(draft: Draft) -> Iterator[dict[str, int]]:
     """Points from the one that is best as a rule."""
-    wished = ("place", 1), ("rows", -1), ("pixels", -1)
+    wished = ("shared", -1), ("place", 1), ("rows", -1), ("pixels", -1)
     domains = (draft.domain(name)[::order] for name, order in wished)
-    for place, rows, pixels in product(*domains):
-        yield {"pixels": pixels, "blocks": 1, "rows": rows, "loops": 0, "place": place}
+    for shared, place, rows, pixels in product(*domains):
+        yield {
+            "pixels": pixels,
+            "blocks": 1,
+            "rows": rows,
+            "loops": 0,
+            "place": place,
+            "shared": shared,
+        }
 
 
-def _steps(padded: bool, point: Point) -> Iterator[Step]:
+def _steps(workload: Workload, point: Point) -> Iterator[Step]:
     """The schedule of a point."""
     yield Step("split", ("out_w", point["pixels"]))
     yield Step("split", ("out_h", point["rows"]))
@@ -91,5 +104,6 @@ def _steps(padded: bool, point: Point) -> Iterator[Step]:
         yield Step("unroll", (loop,))
     place = "out_h_0" if point["place"] == 0 else "out_w_0"
     yield Step("compute_at", ("quads", place))
-    if padded:
+    if is_padded(workload):
         yield Step("compute_at", ("padded", place))
+    yield from shared_step(workload, point, "out_co")

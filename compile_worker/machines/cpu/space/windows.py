@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 from math import prod
 from typing import Final
 
+from tilefarm.space import Point
 from tilefarm.target import Target
+from tilefarm.trace import Step
 from tilefarm.workload import Workload
 
 from compile_worker.draft import Draft, Emptied
@@ -20,6 +22,11 @@ _SPARE: Final = 4
 
 _MOST_BLOCKS: Final = 8
 """Blocks of channels at a time, at most: more leave too few registers for pixels."""
+
+_GRAIN: Final = 1 << 19
+"""Products that are worth a round of threads: five to ten microseconds, where a round takes one."""
+
+_SHARED: Final = ("one thread", "all threads")
 
 STACK: Final = f"a local buffer has {LOCAL_NBYTES} bytes on the stack"
 
@@ -47,6 +54,44 @@ def declare_rows(draft: Draft, workload: Workload, kernel_h: int) -> None:
     height, step = workload.outputs[0].shape[2], workload.attr_ints("stride")[0]
     draft.tunable("rows", divisors(height, height))
     draft.total("input_rows", {"rows": step}, constant=rows_seen(workload, kernel_h) - step)
+
+
+def declare_shared(draft: Draft, workload: Workload, target: Target, orders: Sequence[str]) -> None:
+    """Whether threads share the outermost loop: `shared`, where it is worth a round of them.
+
+    Of several images these are shared. Otherwise every thread has an iteration of what is outermost
+    in the `order` of the point: `orders` are the variables that count those.
+    """
+    threads, (images, *_) = target.model.threads, workload.outputs[0].shape
+    if threads == 1 or products(workload) < _GRAIN:
+        draft.constant("shared", 0)
+        return
+    draft.tunable("shared", range(len(_SHARED)), _SHARED)
+    if images > 1:
+        return
+    draft.select("outer_tiles", "order", orders)
+    draft.prod("wanted_tiles", "shared", coefficient=threads)
+    why = f"each of {threads} threads has a tile"
+    draft.at_most("tiles_for_threads", "wanted_tiles", "outer_tiles", why=why)
+
+
+def declare_tiles(draft: Draft, name: str, of: str, extent: int) -> None:
+    """A variable `name`: how many tiles of so many as `of` says an extent is cut into."""
+    rows = [(each, extent // each) for each in draft.domain(of)]
+    draft.table(f"table_{name}", (of,), (name,), rows)
+
+
+def products(workload: Workload) -> int:
+    """Multiplications of a convolution."""
+    data, weight = workload.inputs[:2]
+    pixels = prod(workload.outputs[0].shape[2:4]) * data.shape[0]
+    return pixels * prod(weight.shape)
+
+
+def shared_step(workload: Workload, point: Point, outermost: str) -> Iterator[Step]:
+    """The step that gives threads the outermost loop, if the point says so."""
+    if point["shared"]:
+        yield Step("parallel", ("out_n" if workload.outputs[0].shape[0] > 1 else outermost,))
 
 
 def rows_seen(workload: Workload, kernel_h: int) -> int:

@@ -15,11 +15,12 @@ from kit.kernels.nests import inputs_of
 from kit.kernels.runtime_double import call, outputs_like, runtime_double
 from kit.objects.hosts import ARM, X86, runs_here
 from tilefarm.dtype import DType
-from tilefarm.processors import X86_64, processor
+from tilefarm.processors import X86_64, processor, with_threads
 from tilefarm.space import Point, violations
 from tilefarm.target import Host
 from tilefarm.workload import Workload
 
+from compile_worker.codegen.parallel import parallel_loop
 from compile_worker.emit import kernel_object, kernel_text
 from compile_worker.generated import Generated
 from compile_worker.ir.interpret import interpret
@@ -120,6 +121,48 @@ def test_the_dot_product_takes_unsigned_data_as_they_are() -> None:
     text = kernel_text(func, "entry", VNNI)
     assert "vpdpbusd" in text
     assert "xor" not in text
+
+
+SHARED = {
+    "convolution": qlinear.convolution(4, 16, (14, 28), pad=(1, 1, 1, 1)),
+    "one_row": qlinear.convolution(8, 32, (1, 28), (1, 1), pad=(0, 0, 0, 0)),
+    "depthwise": qlinear.depthwise(8, (28, 28), pad=(1, 1, 1, 1)),
+}
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_threads_share_what_is_outermost_and_get_a_tile_each(name: str) -> None:
+    target = with_threads(replace(VNNI, name="threads"), 2)
+    made = cpu_space(work := SHARED[name], target)
+    assert made is not None
+    assert made.default["shared"] == 1
+    for point in points(made, 6):
+        func = lower(replay(made.trace(point), nest_of(work, target), target), target)
+        loop = parallel_loop(func)
+        assert (loop is not None) == bool(point["shared"])
+        assert loop is None or loop.extent >= 2
+
+
+def test_images_are_shared_first() -> None:
+    one = SHARED["convolution"]
+    images = [replace(t, shape=(4, *t.shape[1:])) for t in (one.inputs[0], one.outputs[0])]
+    work = replace(one, inputs=(images[0], *one.inputs[1:]), outputs=(images[1],))
+    target = with_threads(VNNI, 2)
+    made = cpu_space(work, target)
+    assert made is not None
+    func = lower(replay(made.trace(made.default), nest_of(work, target), target), target)
+    loop = parallel_loop(func)
+    assert loop is not None
+    assert loop.extent == 4
+
+
+def test_one_thread_and_tiny_kernels_have_nothing_to_share() -> None:
+    tiny, target = WORKS["prime"], with_threads(VNNI, 2)
+    for work, its in ((SHARED["convolution"], VNNI), (tiny, target)):
+        made = cpu_space(work, its)
+        assert made is not None
+        assert "shared" not in [each.name for each in made.space.tunables]
+        assert made.default["shared"] == 0
 
 
 def test_what_is_too_large_for_the_stack_is_padded_step_by_step() -> None:
