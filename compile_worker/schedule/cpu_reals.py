@@ -10,7 +10,9 @@ from tilefarm.target import Target
 from tilefarm.trace import Trace
 from tilefarm.workload import Workload
 
-from compile_worker.schedule.cpu_room import ROOM, Call, fitting, trace_of
+from compile_worker.isa import isa_of
+from compile_worker.passes.flatten import LOCAL_NBYTES
+from compile_worker.schedule.cpu_room import ROOM, fitting, trace_of
 
 _ROWS: Final[Mapping[str, tuple[str, ...]]] = {
     "real_softmax": ("total", "power", "top"),
@@ -56,28 +58,91 @@ def _rows(workload: Workload, target: Target) -> Trace:
 
 
 def _matmul(workload: Workload, target: Target) -> Trace:
-    """A row of results grows as a whole, a row of the second operand at a time."""
-    del target
+    """Sums of some rows and of vectors of columns stay in registers."""
+    _, rows, columns = workload.outputs[0].shape
+    block = _block(target, columns, rows)
+    if block is None:
+        return trace_of(
+            ("split", "out_n", fitting(columns, _FLOAT)),
+            ("compute_at", "dot", "out_n_0"),
+            ("reorder", "dot_k", "dot_n"),
+        )
+    lanes, together = block
     return trace_of(
-        ("split", "out_n", fitting(workload.outputs[0].shape[2], _FLOAT)),
+        ("split", "out_n", lanes),
+        ("split", "out_m", together),
+        ("reorder", "out_m_0", "out_n_0", "out_m_1", "out_n_1"),
         ("compute_at", "dot", "out_n_0"),
-        ("reorder", "dot_k", "dot_n"),
+        ("reorder", "dot_k", "dot_m", "dot_n"),
+        ("unroll", "dot_m"),
+        ("unroll", "out_m_1"),
     )
 
 
 def _conv2d(workload: Workload, target: Target) -> Trace:
-    """A row of results grows as a whole, from the padded rows of one channel at a time."""
-    del target
-    *_, kernel_h, kernel_w = workload.inputs[1].shape
-    *_, height, width = workload.outputs[0].shape
+    """Sums of vectors of channels and of some pixels of a row stay in registers.
+
+    Where there are no such channels, a row of results grows as a whole, from the padded rows of one
+    channel at a time.
+    """
+    _, channels, kernel_h, kernel_w, _ = workload.inputs[1].shape
+    *_, co, height, width = workload.outputs[0].shape
+    block = _block(target, co, width)
+    if block is not None:
+        lanes, together = block
+        row = _padded_nbytes(workload, (kernel_h, kernel_w), width)
+        place = "out_h" if channels * row <= LOCAL_NBYTES else "conv_ci"
+        is_large = workload.inputs[1].nbytes > _CACHE_NBYTES
+        outer = ("out_co_0", "out_h") if is_large else ("out_h", "out_co_0")
+        return trace_of(
+            ("split", "out_co", lanes),
+            ("split", "out_w", together),
+            ("reorder", *outer, "out_w_0", "out_w_1", "out_co_1"),
+            ("compute_at", "conv", "out_w_0"),
+            ("reorder", "conv_ci", "conv_kh", "conv_kw", "conv_w", "conv_co"),
+            ("unroll", "conv_w"),
+            ("unroll", "out_w_1"),
+            *([("compute_at", "padded", place)] if row else []),
+        )
     together = fitting(width, _FLOAT)
     is_small = height * width * _FLOAT <= ROOM
+    padded = _padded_nbytes(workload, (kernel_h, kernel_w), together)
     return trace_of(
         ("split", "out_w", together),
         ("compute_at", "conv", "out_co" if is_small else "out_w_0"),
         ("reorder", "conv_h", "conv_ci", "conv_kh", "conv_kw", "conv_w"),
-        *_padded(workload, (kernel_h, kernel_w), together, "conv_ci"),
+        *([("compute_at", "padded", "conv_ci")] if 0 < padded <= ROOM else []),
     )
+
+
+_CACHE_NBYTES: Final = 1 << 19
+"""Of weights that are read again for each row; of more, a block of channels is, for all rows."""
+
+_SPARE: Final = 4
+"""Registers that sums leave to weights, what multiplies them, and products."""
+
+_MOST_VECTORS: Final = 4
+"""Of one block: more share too few registers with pixels."""
+
+
+def _block(target: Target, lanes: int, beside: int) -> tuple[int, int] | None:
+    """How many lanes of `lanes`, and of things `beside` them, have their sums in registers.
+
+    As many sums as there is room for, in as few loads: of vectors, and of each thing. None where
+    the lanes fill no vectors, or floats are computed one by one.
+    """
+    isa = isa_of(target.host)
+    room = isa.registers - _SPARE
+    choices = [
+        (vectors * things, -(vectors + things), -vectors, things)
+        for vectors in range(1, _MOST_VECTORS + 1)
+        for things in range(1, room // vectors + 1)
+        if lanes % (vectors * isa.lanes) == 0 and beside % things == 0
+    ]
+    if not choices or not isa.exact_floats:
+        return None
+    *_, fewer, things = max(choices)
+    return -fewer * isa.lanes, things
 
 
 def _pool2d(workload: Workload, target: Target) -> Trace:
@@ -85,27 +150,26 @@ def _pool2d(workload: Workload, target: Target) -> Trace:
     del target
     kernel_h, kernel_w = workload.attr_ints("kernel")
     together = fitting(workload.outputs[0].shape[-1], _FLOAT)
+    padded = _padded_nbytes(workload, (kernel_h, kernel_w), together)
     return trace_of(
         ("split", "out_w", together),
         ("compute_at", "window", "out_w_0"),
         ("reorder", "window_kh", "window_kw", "window_w"),
-        *_padded(workload, (kernel_h, kernel_w), together, "out_w_0"),
+        *([("compute_at", "padded", "out_w_0")] if 0 < padded <= ROOM else []),
     )
 
 
-def _padded(
-    workload: Workload, kernel: tuple[int, int], columns: int, loop: str
-) -> tuple[Call, ...]:
-    """Where the padded rows of so many columns of the output are made; nowhere if they are too
-    many to lie there, and every pixel is asked whether it is inside.
+def _padded_nbytes(workload: Workload, kernel: tuple[int, int], columns: int) -> int:
+    """Bytes of the padded rows that so many columns of the output need; 0 where nothing is padded.
+
+    Where they do not fit the stack, every pixel is asked whether it is inside.
     """
     down, across = (
         step * (taps - 1) + 1
         for step, taps in zip(workload.attr_ints("dilation"), kernel, strict=True)
     )
     width = (columns - 1) * workload.attr_ints("stride")[1] + across
-    fits = down * width * _FLOAT <= ROOM
-    return (("compute_at", "padded", loop),) if any(workload.attr_ints("pad")) and fits else ()
+    return down * width * _FLOAT if any(workload.attr_ints("pad")) else 0
 
 
 REAL_RULES: Final[Mapping[str, Callable[[Workload, Target], Trace]]] = {

@@ -138,7 +138,7 @@ OPERATORS: Final[Mapping[str, str]] = {
     " attrs",
     "real_matmul": "(a [Z, M, K], b [Z, K, N][, bias [N]]) -> [Z, M, N]: (sum over k of a*b) +"
     " bias; an operand [1, ...] is the same for all of Z",
-    "real_conv2d": "(x [N, G, Ci, H, W], weight [G, Co, Ci, Kh, Kw], bias [G, Co]) -> [N, G, Co,"
+    "real_conv2d": "(x [N, G, Ci, H, W], weight [G, Ci, Kh, Kw, Co], bias [G, Co]) -> [N, G, Co,"
     " OH, OW]: (sum over ci, kh, kw of pixel*weight) + bias, padding is 0; attrs stride, pad,"
     " dilation",
     "real_take": "(places [N, K], x [Z, C, V]) -> [N, C, K]: x[n, c, p], p = max(q, 0), at most V -"

@@ -61,10 +61,10 @@ LARGE: Final = {
     "real_normalize": real("real_normalize", (1, WIDE, 2), (1, WIDE, 2), epsilon=0.01, centered=1),
     "real_matmul": real("real_matmul", (1, 2, WIDE), (1, 2, 3), (1, 3, WIDE)),
     "real_conv2d of wide rows": real(
-        "real_conv2d", (1, 1, 1, 2, WIDE), (1, 1, 1, 2, WIDE), (1, 1, 1, 3, 3), (1, 1), **AROUND
+        "real_conv2d", (1, 1, 1, 2, WIDE), (1, 1, 1, 2, WIDE), (1, 1, 3, 3, 1), (1, 1), **AROUND
     ),
     "real_conv2d": real(
-        "real_conv2d", (1, 1, 1, 130, 130), (1, 1, 1, 130, 130), (1, 1, 1, 3, 3), (1, 1), **AROUND
+        "real_conv2d", (1, 1, 1, 130, 130), (1, 1, 1, 130, 130), (1, 1, 3, 3, 1), (1, 1), **AROUND
     ),
     "real_take": real("real_take", (1, 2, WIDE), (1, WIDE), (1, 2, 5)),
     "real_pool2d": real(

@@ -41,17 +41,17 @@ def real_conv2d(workload: Workload, inputs: list[Tensor]) -> list[Tensor]:
     before = _padded(workload, x, 0.0)
     image = before[0] if before else x
     n, g, co, height, width = workload.outputs[0].shape
-    _, _, ci, kernel_h, kernel_w = weight.shape
+    _, ci, kernel_h, kernel_w, _ = weight.shape
 
-    def element(n: Var, g: Var, co: Var, h: Var, w: Var) -> Reduction:
+    def element(n: Var, g: Var, h: Var, w: Var, co: Var) -> Reduction:
         def product(ci: Var, kh: Var, kw: Var) -> Expr:
             row, column = _pixel(workload, h, w, kh, kw)
-            return image[n, g, ci, row, column] * weight[g, co, ci, kh, kw]
+            return image[n, g, ci, row, column] * weight[g, ci, kh, kw, co]
 
         return total(DType.FLOAT32, {"ci": ci, "kh": kernel_h, "kw": kernel_w}, product)
 
-    conv = compute("conv", {"n": n, "g": g, "co": co, "h": height, "w": width}, element)
-    out = output(workload, "n g co h w", lambda n, g, co, h, w: conv[n, g, co, h, w] + bias[g, co])
+    conv = compute("conv", {"n": n, "g": g, "h": height, "w": width, "co": co}, element)
+    out = output(workload, "n g co h w", lambda n, g, co, h, w: conv[n, g, h, w, co] + bias[g, co])
     return [*before, conv, out]
 
 

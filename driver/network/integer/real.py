@@ -73,12 +73,12 @@ def real_conv2d(workload: Workload, arrays: Arrays) -> Array:
     """A convolution in groups, channels of the input outermost in its sums."""
     x, weight = arrays["x"], arrays["weight"]
     n, g, ci, *image = x.shape
-    window = window_of(workload, weight.shape[3:])
+    window = window_of(workload, weight.shape[2:4])
     seen = patches(padded(x.reshape(n, g * ci, *image), window), window)
     seen = seen.reshape(n, g, 1, ci, *seen.shape[2:])
     total = np.zeros(workload.outputs[0].shape, np.float32)
-    for c, kh, kw in np.ndindex(*weight.shape[2:]):
-        total += seen[:, :, :, c, :, :, kh, kw] * weight[:, :, c, kh, kw, None, None]
+    for c, kh, kw in np.ndindex(*weight.shape[1:4]):
+        total += seen[:, :, :, c, :, :, kh, kw] * weight[:, c, kh, kw, :, None, None]
     return total + arrays["bias"][:, :, None, None]
 
 

@@ -185,7 +185,8 @@ class _Calls:
             image, pixels = [1, math.prod(image)], (1, math.prod(image))
         co, ci, *kernel = weight.shape
         constants = {
-            "weight": weight.reshape(groups, co // groups, ci, *kernel),
+            # channels last: they are the lanes of a vector
+            "weight": np.moveaxis(weight.reshape(groups, co // groups, ci, *kernel), 1, -1),
             "bias": bias.reshape(groups, co // groups),
         }
         attrs = {"stride": window.stride, "pad": window.pad, "dilation": window.dilation, **bounds}

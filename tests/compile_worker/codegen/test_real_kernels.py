@@ -60,6 +60,30 @@ def test_products_and_sums_round_by_themselves(name: str, tmp_path: Path) -> Non
     np.testing.assert_array_equal(found, run_workload(work, arrays)["out"])
 
 
+SPECIAL: Final = np.array([np.nan, np.inf, -np.inf, -0.0, 1e-45, -1e-40, 3e38, -3e38], np.float32)
+"""What floats can be beyond numbers that are usual: denormals, the largest, and no numbers."""
+
+
+@pytest.mark.parametrize("host", ["sse", "avx2", "avx512"])
+@pytest.mark.parametrize("name", CASES)
+def test_infinities_denormals_and_no_numbers_have_defined_results(
+    name: str, host: str, tmp_path: Path
+) -> None:
+    if not runs_here(host):
+        pytest.skip(f"this machine does not run code for {host}")
+    work = CASES[name]
+    arrays = {each: np.array(values) for each, values in inputs_of(work).items()}
+    rng = np.random.default_rng(0)
+    for values in arrays.values():
+        if values.dtype == np.float32:
+            at = rng.random(values.shape) < 0.2
+            values[at] = rng.choice(SPECIAL, int(at.sum()))
+    found, wanted = answer(work, X86[host][0], arrays, tmp_path), run_workload(work, arrays)["out"]
+    np.testing.assert_array_equal(np.isnan(found), np.isnan(wanted))
+    numbers = ~np.isnan(wanted)
+    assert found[numbers].tobytes() == wanted[numbers].tobytes()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("host", X86)
 @pytest.mark.parametrize("function", FUNCTIONS)

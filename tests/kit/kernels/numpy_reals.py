@@ -94,11 +94,11 @@ def _pixels(work: Workload, x: Array, fill: float) -> Array:
 
 def _conv2d(work: Workload, x: Array, weight: Array, bias: Array) -> Array:
     image, (down, across) = _pixels(work, x, 0), work.attr_ints("stride")
-    _, _, _, kh, kw = weight.shape
+    _, _, kh, kw, _ = weight.shape
     out = np.zeros(work.outputs[0].shape, F)
     for n, g, co, h, w in np.ndindex(*out.shape):
         seen = image[n, g, :, h * down : h * down + kh, w * across : w * across + kw]
-        terms = zip(seen.flat, weight[g, co].flat, strict=True)
+        terms = zip(seen.flat, weight[g, ..., co].flat, strict=True)
         out[n, g, co, h, w] = _total(a * b for a, b in terms) + bias[g, co]
     return _clipped(work, out)
 
