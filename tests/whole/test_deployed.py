@@ -29,6 +29,7 @@ from driver.network.graph.grid import Grid
 from driver.network.graph.ir import Graph, Normalize, Product, Reduce, Softmax
 from driver.network.integer.reference import run_integer
 from driver.network.partition.partitioner import partition_network
+from driver.network.quantize.all_float import all_float
 from driver.network.quantize.options import Quantization
 from driver.network.quantize.quantizer import quantize
 from driver.network.rewrites.fold import fold
@@ -97,13 +98,17 @@ def test_both_examples_give_the_references_bits(
     assert in_c(out.program, library, program, data) == as_bytes(program, wanted)
 
 
+@pytest.mark.parametrize("floats", [False, True], ids=["int8", "float"])
 @pytest.mark.parametrize("case", [demo, two_outputs, parts_in_float])
 def test_a_processor_alone_gives_the_references_bits_without_a_library(
-    case: Any, tmp_path: Path
+    case: Any, floats: bool, tmp_path: Path
 ) -> None:
     graph, data = case()
     target = load_target("cpu")
-    quantized = quantize(graph, data, block=target.lanes.block)
+    if floats:
+        quantized = all_float(graph, target)
+    else:
+        quantized = quantize(graph, data, block=target.lanes.block)
     program = program_of(partition_network(quantized, target))
     wanted = as_bytes(program, run_integer(quantized, data))
     out = OutputFolder(tmp_path)
