@@ -29,7 +29,7 @@ from driver.network.graph.grid import Grid
 from driver.network.graph.ir import Graph, Normalize, Product, Reduce, Softmax
 from driver.network.integer.reference import run_integer
 from driver.network.partition.partitioner import partition_network
-from driver.network.quantize.all_float import all_float
+from driver.network.quantize.float_network import float_network
 from driver.network.quantize.options import Quantization
 from driver.network.quantize.quantizer import quantize
 from driver.network.rewrites.fold import fold
@@ -106,7 +106,7 @@ def test_a_processor_alone_gives_the_references_bits_without_a_library(
     graph, data = case()
     target = load_target("cpu")
     if floats:
-        quantized = all_float(graph, target)
+        quantized = float_network(graph, target)
     else:
         quantized = quantize(graph, data, block=target.lanes.block)
     program = program_of(partition_network(quantized, target))

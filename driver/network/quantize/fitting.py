@@ -11,10 +11,10 @@ from tilefarm.target import TARGETS, Target
 from driver.network.graph.ir import FloatArray, Graph
 from driver.network.graph.parts import Arrays
 from driver.network.integer.qir import QuantGraph
-from driver.network.quantize.all_float import all_float
 from driver.network.quantize.calibrate import by_name
 from driver.network.quantize.equalize import equalized
 from driver.network.quantize.float_form import FloatForm, form_of
+from driver.network.quantize.float_network import float_network
 from driver.network.quantize.observed import Calibration, Observed
 from driver.network.quantize.option_search import AtOnce, Chosen, choose_options
 from driver.network.quantize.options import Quantization
@@ -50,7 +50,7 @@ def fit_quantization(
         SettingsError, ModelError, DataError: as for `quantize_for`.
     """
     if how.floats:
-        return Fitted(quantized=all_float(graph, target), how=how)
+        return Fitted(quantized=float_network(graph, target), how=how)
     data = None if calibration is None else Calibration(by_name(graph, calibration))
     kept = keeps_own_integers(graph, data, how, lambda way: quantize_for(target, graph, data, way))
     how = kept.how if kept else how

@@ -49,7 +49,7 @@ class Quantization:
             or see `quantize.own_integers`.
         wide_activations: names of layers whose results have 16 bits, or patterns of names; see
             `quantize.wide_activations`. None: as for `wide`.
-        floats: whether nothing becomes integers, see `quantize.all_float`.
+        floats: whether nothing becomes integers, see `quantize.float_network`.
 
     Raises:
         SettingsError: an option is impossible.

@@ -13,9 +13,9 @@ from driver.network.graph.grid import Grid
 from driver.network.graph.ir import FakeQuantize, Graph, Normalize, Softmax
 from driver.network.integer.qir import QReshape, Real
 from driver.network.integer.reference import run_integer
-from driver.network.quantize.all_float import all_float
 from driver.network.quantize.fitting import fit_quantization
 from driver.network.quantize.float_form import float_form
+from driver.network.quantize.float_network import float_network
 from driver.network.quantize.options import Quantization
 from driver.network.rewrites.fold import fold
 
@@ -43,7 +43,7 @@ def test_every_operator_is_one_of_floats_and_no_data_are_needed() -> None:
 def test_it_answers_what_the_float_network_does() -> None:
     graph = network()
     data = samples_for(graph, 0)
-    found, wanted = run_integer(all_float(graph, CPU), data), run_float(graph, data)
+    found, wanted = run_integer(float_network(graph, CPU), data), run_float(graph, data)
     for output in graph.outputs:
         np.testing.assert_allclose(
             found[output.name], wanted[output.name], rtol=1e-4, atol=1e-5, strict=True
@@ -52,7 +52,7 @@ def test_it_answers_what_the_float_network_does() -> None:
 
 def test_an_accelerator_has_no_floats() -> None:
     with pytest.raises(SettingsError, match="sim has an accelerator") as refused:
-        all_float(network(), TARGETS["sim"])
+        float_network(network(), TARGETS["sim"])
     assert refused.value.hint == "--target cpu"
 
 
@@ -62,7 +62,7 @@ def test_a_model_of_integers_is_refused() -> None:
     given = FakeQuantize(grid=Grid(0.1, 0, "int8"))
     graph = builder.graph(builder.put(conv(rng, 3, 32, window(1)), builder.put(given, "x")))
     with pytest.raises(ModelError, match="the file's own arithmetic") as refused:
-        all_float(graph, CPU)
+        float_network(graph, CPU)
     assert refused.value.hint == "leave --float out"
 
 

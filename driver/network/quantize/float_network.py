@@ -20,7 +20,7 @@ from driver.network.quantize.quantizer import quantize_with
 _ALL: Final = ("*",)
 
 
-def all_float(graph: Graph, target: Target) -> QuantGraph:
+def float_network(graph: Graph, target: Target) -> QuantGraph:
     """The network with all of its operators in float32.
 
     Raises:
