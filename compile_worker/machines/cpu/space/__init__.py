@@ -13,10 +13,12 @@ from compile_worker.errors import SpaceError
 from compile_worker.generated import Generated
 from compile_worker.machines.cpu.space.convolution import convolution_space
 from compile_worker.machines.cpu.space.depthwise import depthwise_space
+from compile_worker.machines.cpu.space.matmul import matmul_space
 
 _SPACES: Final[Mapping[str, Callable[[Workload, Target], Generated]]] = {
     "qlinear_conv2d": convolution_space,
     "qlinear_depthwise2d": depthwise_space,
+    "qlinear_matmul": matmul_space,
 }
 
 

@@ -38,11 +38,16 @@ def divisors(extent: int, most: int) -> list[int]:
 
 def declare_sums(draft: Draft, workload: Workload, target: Target, blocks: int) -> None:
     """How many `pixels` of a row, and `blocks` of channels, have their sums in registers."""
+    shape = workload.outputs[0].shape
+    declare_block(draft, target, shape[-1], pixels=shape[3], blocks=blocks)
+
+
+def declare_block(draft: Draft, target: Target, lanes: int, pixels: int, blocks: int) -> None:
+    """How many of so many `pixels` and `blocks` of lanes have their sums in registers."""
     isa = isa_of(target.host)
-    width, lanes = workload.outputs[0].shape[3], workload.outputs[0].shape[-1]
     vectors = -(-lanes // isa.lanes)
     room = max(vectors, isa.registers - _SPARE)
-    draft.tunable("pixels", divisors(width, room))
+    draft.tunable("pixels", divisors(pixels, room))
     draft.tunable("blocks", divisors(blocks, _MOST_BLOCKS))
     draft.prod("sums", "pixels", "blocks", coefficient=vectors)
     why = f"{isa.registers} vector registers hold sums, and {_SPARE} of them operands"

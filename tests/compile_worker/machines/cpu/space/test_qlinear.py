@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from kit.golden import Golden
-from kit.kernels import numpy_operators, qlinear
+from kit.kernels import numpy_operators, qlinear, qlinear_elements
 from kit.kernels.nests import inputs_of
 from kit.kernels.runtime_double import call, outputs_like, runtime_double
 from kit.objects.hosts import ARM, X86, runs_here
@@ -32,11 +32,21 @@ from compile_worker.te import nest_of
 
 CPU = processor("cpu", Host(triple=X86_64, cpu="x86-64-v4"))
 VNNI = replace(CPU, host=X86["avx512vnni"][0])
+U8, I8 = DType.UINT8, DType.INT8
+MATMULS = {
+    **{
+        name: work
+        for name, work in qlinear_elements.EXAMPLES.items()
+        if work.operator == "qlinear_matmul"
+    },
+    "qlinear_matmul_tall": qlinear_elements.matmul((U8, (1, 6, 21)), (I8, (1, 6, 64))),
+    "qlinear_matmul_row": qlinear_elements.matmul((I8, (2, 12, 1)), (U8, (2, 12, 48))),
+}
 SPACED = {
     name: work
     for name, work in qlinear.EXAMPLES.items()
     if work.operator in ("qlinear_conv2d", "qlinear_depthwise2d")
-}
+} | MATMULS
 WORKS = {
     **SPACED,
     "prime": qlinear.convolution(2, 3, (5, 11), (3, 1), pad=(1, 0, 1, 0)),
