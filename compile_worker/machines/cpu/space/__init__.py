@@ -12,12 +12,21 @@ from compile_worker.draft import Emptied
 from compile_worker.errors import SpaceError
 from compile_worker.generated import Generated
 from compile_worker.machines.cpu.space.convolution import convolution_space
+from compile_worker.machines.cpu.space.dense import dense_space, is_dense
 from compile_worker.machines.cpu.space.depthwise import depthwise_space
 from compile_worker.machines.cpu.space.matmul import matmul_space
+from compile_worker.machines.cpu.space.transposed import transposed_space
+
+
+def _dense_or_not(workload: Workload, target: Target) -> Generated:
+    space = dense_space if is_dense(workload) else convolution_space
+    return space(workload, target)
+
 
 _SPACES: Final[Mapping[str, Callable[[Workload, Target], Generated]]] = {
-    "qlinear_conv2d": convolution_space,
+    "qlinear_conv2d": _dense_or_not,
     "qlinear_depthwise2d": depthwise_space,
+    "qlinear_conv2d_transpose": transposed_space,
     "qlinear_matmul": matmul_space,
 }
 

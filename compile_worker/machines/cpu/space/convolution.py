@@ -10,7 +10,7 @@ What is padded is copied to the stack: all channels of a tile, or a block of the
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import product
 from typing import Final
@@ -47,8 +47,15 @@ _PADDINGS: Final = ("by tile", "by step")
 
 def convolution_space(workload: Workload, target: Target) -> Generated:
     """The space of a convolution; its default is the block that is best as a rule."""
-    draft = Draft()
-    blocks = workload.outputs[0].shape[1] // groups_of(workload)
+    return space_with_steps(workload, target, _steps)
+
+
+def space_with_steps(
+    workload: Workload, target: Target, steps: Callable[[Workload, str, Point], Iterator[Step]]
+) -> Generated:
+    """As `convolution_space`, with other steps for what is copied, if anything is, and a point."""
+    draft, groups = Draft(), groups_of(workload)
+    blocks = workload.outputs[0].shape[1] // groups
     declare_sums(draft, workload, target, blocks)
     declare_rows(draft, workload, kernel_h=workload.inputs[1].shape[2])
     draft.tunable("order", range(len(_ORDERS)), _ORDERS)
@@ -56,10 +63,12 @@ def convolution_space(workload: Workload, target: Target) -> Generated:
     if copy:
         _declare_padding(draft, workload)
     declare_tiles(draft, "row_tiles", "rows", workload.outputs[0].shape[2])
-    declare_tiles(draft, "block_tiles", "blocks", workload.outputs[0].shape[1])
-    declare_shared(draft, workload, target, ("row_tiles", "block_tiles"))
+    declare_tiles(draft, "block_tiles", "blocks", blocks)
+    draft.constant("groups", groups)
+    outermost = ("groups", "groups") if groups > 1 else ("row_tiles", "block_tiles")
+    declare_shared(draft, workload, target, outermost)
     space = draft.space(workload.operator, VERSION, first_valid(draft, _wished(draft)))
-    return Generated(space, partial(_steps, workload, copy))
+    return Generated(space, partial(steps, workload, copy))
 
 
 def _declare_padding(draft: Draft, workload: Workload) -> None:
@@ -100,7 +109,7 @@ def _steps(workload: Workload, copy: str, point: Point) -> Iterator[Step]:
     if copy:
         place = "out_h_0" if point["padding"] == 0 else "conv_ci"
         yield Step("compute_at", (copy, place))
-    yield from shared_step(workload, point, outer[0])
+    yield from shared_step(workload, point, "out_g" if point["groups"] > 1 else outer[0])
 
 
 _REDUCTION: Final = ("ci", "kh", "kw", "q", "w", "co", "b", "j", "o")

@@ -42,13 +42,13 @@ MATMULS = {
     "qlinear_matmul_tall": qlinear_elements.matmul((U8, (1, 6, 21)), (I8, (1, 6, 64))),
     "qlinear_matmul_row": qlinear_elements.matmul((I8, (2, 12, 1)), (U8, (2, 12, 48))),
 }
-SPACED = {
-    name: work
-    for name, work in qlinear.EXAMPLES.items()
-    if work.operator in ("qlinear_conv2d", "qlinear_depthwise2d")
-} | MATMULS
+SPACED = {**qlinear.EXAMPLES, **MATMULS}
 WORKS = {
     **SPACED,
+    "dense_rows": qlinear.convolution(2, 4, (1, 12), (1, 1), pad=(0, 0, 0, 0)),
+    "dense_rows_pairs": qlinear.with_addend(
+        qlinear.convolution(4, 3, (1, 10), (1, 1), pad=(0, 0, 0, 0), together=2)
+    ),
     "prime": qlinear.convolution(2, 3, (5, 11), (3, 1), pad=(1, 0, 1, 0)),
     "tall": qlinear.convolution(1, 4, (12, 6), (1, 1), (2, 2), (0, 0, 0, 0)),
     "large_kernel": qlinear.depthwise(1, (7, 9), (7, 7), pad=(3, 3, 3, 3)),
