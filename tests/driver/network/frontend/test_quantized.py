@@ -139,6 +139,8 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"h.scale": np.float32(0)}, "h.r.q_n (QuantizeLinear): scale 'h.scale' is 0"),
     ({"h.scale": np.float32(-1)}, "h.r.q_n (QuantizeLinear): scale 'h.scale' is -1"),
     ({"h.scale": np.float32(np.nan)}, "h.r.q_n (QuantizeLinear): scale 'h.scale' contains NaN"),
+    ({"h.scale": np.float32(np.inf)}, "scale 'h.scale' contains an infinity"),
+    ({"w.scale": np.full(20, np.inf, np.float32)}, "scale 'w.scale' is not finite"),
     ({"h.scale": np.ones(3, np.float32)}, "[3] do not fit axis 1 of [1, 20, 8, 8]"),
     ({"h.zero": np.zeros(2, np.int8)}, "h.r.q_n (QuantizeLinear): 2 zero points for 1 scales"),
     ({"h.zero": np.int32(0)}, "quantizes to int32; only integers of up to 16 bits are supported"),
@@ -151,6 +153,15 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"w": np.zeros((20, 3, 3, 3), FLOAT8)}, "its values are float8_e4m3fn; only"),
     ({"w.zero": np.float32(0)}, "its zero point is float32, not an integer of up to 32 bits"),
 ]
+
+
+@pytest.mark.parametrize("scale", ["h.scale", "w.scale"])
+def test_a_missing_scale_is_named(scale: str, tmp_path: Path) -> None:
+    weights = {name: values for name, values in layer_weights().items() if name != scale}
+    with pytest.raises(ModelError) as caught:
+        import_model(saved(two_convolutions(weights), tmp_path))
+    assert f"'{scale}'" in caught.value.what
+    assert caught.value.hint
 
 
 @pytest.mark.parametrize(("change", "said"), BAD, ids=[said for _, said in BAD])
