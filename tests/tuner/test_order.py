@@ -110,7 +110,7 @@ def test_the_same_seed_asks_for_the_same_at_any_pace(proposer: str, chance: int,
 def assert_undisturbed(proposer: str, chance: int, most: int) -> None:
     """Neither the farm's pace nor kills of the tuner show in what is asked for."""
     expected = Farm(random.Random(0), Lookahead(most), proposer).play(3)
-    disturbed = Farm(random.Random(chance), Lookahead(most), proposer, kills=10)
+    disturbed = Farm(random.Random(chance), Lookahead(most), proposer, kills=4)
     assert disturbed.play(3) == expected
     assert sorted(expected) == [*range(1, TRIALS + 1)]
     assert disturbed.kept.keys() == expected.keys()
@@ -126,12 +126,12 @@ def test_what_may_be_known_decides_and_not_what_is() -> None:
 
 
 def test_a_larger_budget_goes_on_where_the_smaller_one_ended() -> None:
-    farm = Farm(random.Random(5), Lookahead(8), "guided", trials=100, kills=10)
+    farm = Farm(random.Random(5), Lookahead(8), "guided", trials=85, kills=3)
     farm.play(3)
-    farm.trials = 120
+    farm.trials = 100
     longer = farm.play(3)
-    assert len(longer) > 100
-    assert longer == Farm(random.Random(6), Lookahead(8), "guided", trials=120).play(3)
+    assert len(longer) > 85
+    assert longer == Farm(random.Random(6), Lookahead(8), "guided", trials=100).play(3)
     farm.trials = 80
     session = farm.session(3)
     assert session.told == len(longer)

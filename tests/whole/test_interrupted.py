@@ -56,6 +56,7 @@ def test_ctrl_c_twice_ends_at_once(run: type[Command], tmp_path: Path, ray: list
     assert command.survivors() == set()
 
 
+@pytest.mark.slow
 def test_a_killed_driver_leaves_no_process_and_loses_no_trial(
     run: type[Command], tmp_path: Path
 ) -> None:
@@ -84,7 +85,7 @@ def below(command: Command, words: str) -> list[int]:
     ("words", "ray"),
     [
         pytest.param("--name sim0", False, marks=pytest.mark.slow),
-        ("vta-runner", False),
+        pytest.param("vta-runner", False, marks=pytest.mark.slow),
         pytest.param("driver.farm.compiling.worker", False, marks=pytest.mark.slow),
         pytest.param("raylet", True, marks=pytest.mark.slow),
     ],
