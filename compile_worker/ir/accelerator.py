@@ -17,7 +17,7 @@ from tilefarm.vta_isa import ALU, AluOp
 
 from compile_worker.ir.annotations import BASE, SLOTS
 from compile_worker.ir.evaluate import Array, InterpretError, Values, evaluate, memory_of
-from compile_worker.ir.expr import Buffer, Expr
+from compile_worker.ir.expr import Buffer, Const, Expr
 from compile_worker.ir.ordering import Footprint, ModuleOrder
 from compile_worker.ir.printer import show
 from compile_worker.ir.stmt import Alloc, Dma, MicroKernel, Module, Ref
@@ -261,6 +261,8 @@ class _Numbers:
     memory: dict[Buffer, Array]
 
     def __call__(self, expr: Expr) -> int:
+        if type(expr) is Const:  # sizes and paddings, for every instruction again
+            return int(expr.value)
         return int(evaluate(expr, self.values, self.memory))
 
 

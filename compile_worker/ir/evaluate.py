@@ -109,6 +109,9 @@ _OF_NUMBERS: Final[Mapping[type[Expr], Callable[[int, int], int]]] = {
     Or: operator.or_,
 }
 
+_PARTIAL: Final = (FloorDiv, FloorMod, Shr)
+"""What some right operands have no meaning for."""
+
 
 def evaluate(expr: Expr, values: Values, memory: Memory, where: Array | None = None) -> Value:
     """The value of `expr`; elements where `where` is false may be anything, and never fail.
@@ -184,6 +187,9 @@ def _inside(at: Value, extent: int) -> bool:
 
 def _operate(expr: Expr, left: Value, right: Value, where: Array | None) -> Value:
     kind = type(expr)
+    numbers = isinstance(left, int) and isinstance(right, int)
+    if numbers and (kind not in _PARTIAL or (right > 0 and kind is not Shr)):
+        return _OF_NUMBERS[kind](left, right)  # most index expressions: no array for one number
     if kind in (FloorDiv, FloorMod):
         wrong = np.equal(right, 0)
         right = _checked(right, wrong, 1, f"division by zero in {show(expr)}", where)
@@ -191,7 +197,7 @@ def _operate(expr: Expr, left: Value, right: Value, where: Array | None) -> Valu
         width = 8 * expr.dtype.nbytes
         wrong = np.less(right, 0) | np.greater_equal(right, width)
         right = _checked(right, wrong, 0, f"shift outside 0..{width - 1} in {show(expr)}", where)
-    if isinstance(left, int) and isinstance(right, int):
+    if numbers:
         return _OF_NUMBERS[kind](left, right)
     return OPERATORS[kind](left, right)
 

@@ -298,12 +298,18 @@ def test_the_python_example_takes_a_part_of_a_batch_and_the_models_integers(
     assert [in_types[o.name].dtype for o in graph.outputs] == [np.int8, np.float32]
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def with_one_input() -> NetworkProgram:
     """A program with one input, `image`."""
     graph, data = demo()
+    return program_of(partition_network(quantize(graph, data), SIM))
+
+
+@pytest.fixture
+def folder(with_one_input: NetworkProgram, tmp_path: Path) -> Path:
+    """Its files."""
     out = OutputFolder(tmp_path)
-    out.write_program(program_of(partition_network(quantize(graph, data), SIM)), {})
+    out.write_program(with_one_input, {})
     return out.program
 
 

@@ -81,7 +81,7 @@ def test_from_a_network_to_a_checked_program_and_on_again(
     assert all(layer["ratio"] for layer in accelerated), "every schedule predicts its cycles"
 
 
-@pytest.mark.slow  # both widths at once are tuned below
+@pytest.mark.slow
 def test_the_same_with_wide_weights(run: type[Command], tmp_path: Path) -> None:
     words = ["--no-ray", "--trials", "12", "--wide-weights", "conv*, dense"]
     code, out, err = run(demo(tmp_path / "o", *words)).end()
@@ -114,6 +114,7 @@ def depthwise_network(folder: Path) -> tuple[Path, Path]:
     return saved(model(nodes, weights, x=(1, 3, 8, 8)), folder), data
 
 
+@pytest.mark.slow  # whole networks of 16 bits have their bits in test_networks.py
 def test_weights_and_activations_of_16_bits(run: type[Command], tmp_path: Path) -> None:
     file, data = depthwise_network(tmp_path)
     words = ["tune", str(file), "--calibrate", str(data), "--out", str(tmp_path / "o")]
@@ -160,6 +161,7 @@ def test_no_device_is_exit_code_3(run: type[Command], tmp_path: Path) -> None:
     assert len(lines) == 2
 
 
+@pytest.mark.slow  # as every row of the fault matrix does
 def test_a_farm_that_somebody_serves(run: type[Command], tmp_path: Path) -> None:
     token = tmp_path / "token"
     tracker = run(["tracker", "--token-file", str(token)])

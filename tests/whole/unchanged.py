@@ -69,8 +69,9 @@ Row = dict[str, Any]
 SAMPLED: Final = 2
 """Points of each space beside its default one."""
 
-_FEW: Final = 5
-"""One in so many variants is compared each time, and all of them in the long suites."""
+_FEW: Final = 13
+"""One in so many variants is compared each time, which shares no factor with the layers of a target;
+all of them in the long suites."""
 
 
 @dataclass(frozen=True, slots=True)
