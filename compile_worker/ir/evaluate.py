@@ -109,9 +109,6 @@ _OF_NUMBERS: Final[Mapping[type[Expr], Callable[[int, int], int]]] = {
     Or: operator.or_,
 }
 
-_PARTIAL: Final = (FloorDiv, FloorMod, Shr)
-"""What some right operands have no meaning for."""
-
 
 def evaluate(expr: Expr, values: Values, memory: Memory, where: Array | None = None) -> Value:
     """The value of `expr`; elements where `where` is false may be anything, and never fail.
@@ -187,8 +184,7 @@ def _inside(at: Value, extent: int) -> bool:
 
 def _operate(expr: Expr, left: Value, right: Value, where: Array | None) -> Value:
     kind = type(expr)
-    numbers = isinstance(left, int) and isinstance(right, int)
-    if numbers and (kind not in _PARTIAL or (right > 0 and kind is not Shr)):
+    if isinstance(left, int) and isinstance(right, int) and _is_harmless(kind, right):
         return _OF_NUMBERS[kind](left, right)  # most index expressions: no array for one number
     if kind in (FloorDiv, FloorMod):
         wrong = np.equal(right, 0)
@@ -197,9 +193,14 @@ def _operate(expr: Expr, left: Value, right: Value, where: Array | None) -> Valu
         width = 8 * expr.dtype.nbytes
         wrong = np.less(right, 0) | np.greater_equal(right, width)
         right = _checked(right, wrong, 0, f"shift outside 0..{width - 1} in {show(expr)}", where)
-    if numbers:
+    if isinstance(left, int) and isinstance(right, int):
         return _OF_NUMBERS[kind](left, right)
     return OPERATORS[kind](left, right)
+
+
+def _is_harmless(kind: type[Expr], right: int) -> bool:
+    """Whether an operation has a meaning for any left operand, seen at once."""
+    return kind is not Shr and (right > 0 or kind not in (FloorDiv, FloorMod))
 
 
 def _checked(values: Value, wrong: Array, harmless: int, why: str, where: Array | None) -> Value:

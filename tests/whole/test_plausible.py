@@ -32,7 +32,7 @@ pytestmark = needs_simulator
     ],
 )
 def test_layers_of_every_kind(name: str, default: bool, tmp_path: Path) -> None:
-    """With a schedule that the sampler drew, or with the default one, which is far from any bound."""
+    """With a schedule that the sampler drew, or the default one, which is far from any bound."""
     target, library, said = TARGETS[name], VtaLibrary(), []
     library.configure(target)
     for at, (layer, work) in enumerate(workloads(target).items()):

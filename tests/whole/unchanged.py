@@ -70,7 +70,7 @@ SAMPLED: Final = 2
 """Points of each space beside its default one."""
 
 _FEW: Final = 13
-"""One in so many variants is compared each time, which shares no factor with the layers of a target;
+"""One in so many variants is compared each time, no factor of the number of layers of a target;
 all of them in the long suites."""
 
 

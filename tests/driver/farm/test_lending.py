@@ -36,8 +36,8 @@ from driver.farm.leases import Leases
 SIM = TARGETS["sim"]
 CODE = Elf().build()
 JOB = RunJob(artifact=Digest.of(CODE), entry="brief", buffers=())
-"""A run that takes a while, so that those who never have enough ask for some hundred of them, and not
-for as many as the machine can do."""
+"""A run that takes a while: who never has enough asks for some hundred of them, and not for as many
+as the machine can do."""
 QUICK = TableLimits(lease_ttl_seconds=4.5, settle_seconds=0.5, turn_seconds=1.0)
 """Turns of a second; leases that last even where a busy machine renews them seconds late."""
 

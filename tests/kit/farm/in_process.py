@@ -39,8 +39,8 @@ SECURITY = Security(tokens=SharedSecret(TOKEN))
 class FakeRunner:
     """A runner whose kernels do what their entry's name says.
 
-    `echo` copies its first input to every output; `brief`, `slow`, `crash`, `broken` and `stuck` end
-    as they sound. `seen` lists the jobs that it was given.
+    `echo` copies its first input to every output; `brief`, `slow`, `crash`, `broken` and `stuck`
+    end as they sound. `seen` lists the jobs that it was given.
     """
 
     sandbox: str = "none"

@@ -101,7 +101,7 @@ def scheduled(workload: Workload, tiling: Tiling, target: Target = SIM) -> Func:
 def lowering(func: Func, target: Target = SIM) -> Iterator[tuple[str, Func]]:
     """The function after each pass that changed it, with the pass's name; verified each time.
 
-    What a pass leaves alone has kept the rules of the stage before; only those of a new one are new.
+    What a pass leaves alone keeps the rules of the stage before; only those of another are new.
     """
     held: Stage | None = None
     for step in machine_of(func, target, MACHINES).passes:
