@@ -21,6 +21,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from tilefarm.dtype import DType
+
 from compile_worker.codegen.text import FunctionText
 from compile_worker.isa import Isa
 from compile_worker.passes.dot_products import Dot
@@ -54,7 +56,7 @@ class DotWriter:
     def total(self, start: str, dot: Dot, data: str, rows: str) -> str:
         """`start` plus the products: vector in, vector out; `data` and `rows` are addresses."""
         if dot.is_pair:
-            return self._by_one_pair(start, data, rows)
+            return self._by_one_pair(start, data, rows, is_wide=dot.row.dtype is DType.INT16)
         count = dot.count // _QUAD
         rows_by_quad = self._turned(rows, count, dot.distance)
         data_by_quad = self._data(data, count, dot.apart)
@@ -128,14 +130,17 @@ class DotWriter:
                 start = self._text.op(f"add {lanes} {start}, {added}")
         return start
 
-    def _by_one_pair(self, start: str, data: str, rows: str) -> str:
-        """A pair of int16 for all lanes times each lane's own of int8, which are widened."""
+    def _by_one_pair(self, start: str, data: str, rows: str, *, is_wide: bool) -> str:
+        """A pair of int16 for all lanes times each lane's own, which is widened if it is not."""
         one = self._text.op(f"load <1 x i32>, ptr {data}, align 2")
         pairs = self._splat(one, 0, 1)
-        bytes_of, wide = f"<{2 * self._lanes} x i8>", f"<{2 * self._lanes} x i16>"
-        row = self._text.op(f"load {bytes_of}, ptr {rows}, align 1")
-        own = self._text.op(f"sext {bytes_of} {row} to {wide}")
-        lanes = f"<{self._lanes} x i32>"
+        wide, lanes = f"<{2 * self._lanes} x i16>", f"<{self._lanes} x i32>"
+        if is_wide:
+            own = self._text.op(f"load {wide}, ptr {rows}, align 2")
+        else:
+            narrow = f"<{2 * self._lanes} x i8>"
+            row = self._text.op(f"load {narrow}, ptr {rows}, align 1")
+            own = self._text.op(f"sext {narrow} {row} to {wide}")
         added = self._each(None, pairs, self._as(own, wide, lanes), "i16", 2)
         return self._text.op(f"add {lanes} {start}, {added}")
 

@@ -29,7 +29,8 @@ class Dot:
     """Adds to `total` of each lane the products of `count` of `data` and of the lane's `row`.
 
     Products are side by side in both; rows of two lanes are `distance` apart, their data `apart`,
-    0 where they share it. Rows are int8, data int8 or uint8; or int16, a single pair.
+    0 where they share it. Rows are int8, data int8 or uint8; or data of a single pair are int16,
+    and rows may be.
     """
 
     total: Store
@@ -91,7 +92,7 @@ def _ordered(one: Load, other: Load, lane: Var, over: Var) -> tuple[Load, Load, 
     for data, row in ((one, other), (other, one)):
         distance, apart = _step(row.index, lane), _step(data.index, lane)
         if (
-            row.dtype is DType.INT8
+            (row.dtype is DType.INT8 or row.dtype is data.dtype is DType.INT16)
             and data.dtype in (DType.INT8, DType.UINT8, DType.INT16)
             and _step(data.index, over) == _step(row.index, over) == 1
             and apart in (0, _QUAD)

@@ -106,6 +106,10 @@ OPERATORS: Final[Mapping[str, str]] = {
     "qlinear_depthwise2d": "(data [N, C/c, H, W, 1, c], weight int8 [C/c, Kh, Kw/4, c, 4], bias"
     " int32 [C/c, c], scale float32 [C/c, c][, addend][, other]) -> out [N, C/c, OH, OW, 1, c]: as"
     " qlinear_conv2d, each channel with taps of its own, Kw filled up with zeros",
+    "qlinear_winograd2d": "(data, weight int16 [Co/l, 6, Ci/c, Kh, c/2, l, 2], bias, scale"
+    "[, addend][, other]) -> out: as qlinear_conv2d, of at most 8224 products and no groups, for"
+    " windows of three columns (g0, g1, g2) side by side; their weights are 6*g0, -4*(g0+g1+g2),"
+    " -4*(g0-g1+g2), g0+2*g1+4*g2, g0-2*g1+4*g2, 24*g2",
     "qlinear_conv2d_transpose": "(data, weight int8 [Co/l, h, w, Ci/c, Kh, Kw, c/4, l, 4], bias,"
     " scale[, addend][, other]) -> out: the phases of conv2d_transpose, each as qlinear_conv2d;"
     " attrs stride, pad (of a phase's convolution), fill, and those of what follows sums",

@@ -40,6 +40,7 @@ from compile_worker.te.operators.tables import lookup, product
 from compile_worker.te.operators.transposed import conv2d_transpose
 from compile_worker.te.operators.window_max import window_max2d
 from compile_worker.te.operators.window_sum import window_sum2d
+from compile_worker.te.operators.winograd import qlinear_winograd2d
 from compile_worker.te.tensor import Tensor, placeholder
 from compile_worker.te.work import Work
 
@@ -75,6 +76,7 @@ STAGES: Final[Mapping[str, Callable[[Workload, list[Tensor]], Stages]]] = {
     "qlinear_zip": qlinear_zip,
     "quantize_linear": quantize_linear,
     "dequantize_linear": dequantize_linear,
+    "qlinear_winograd2d": qlinear_winograd2d,
     "real_map": real_map,
     "real_zip": real_zip,
     "real_take": real_take,

@@ -36,7 +36,11 @@ def qlinear_conv2d(workload: Workload, inputs: list[Tensor]) -> list[Tensor]:
     """
     data, weight = inputs[:2]
     *_, blocks, kernel_h, kernel_w, groups, _, together = weight.shape
-    before = [_wide(workload, data)] if together == PAIR else _padded(workload, data)
+    before = (
+        [wide(workload, data, workload.attr_ints("pad"))]
+        if together == PAIR
+        else _padded(workload, data)
+    )
     image = before[0] if before else data
     along_rows = data.shape[-1] == 1
 
@@ -98,9 +102,9 @@ def _padded(workload: Workload, data: Tensor) -> list[Tensor]:
     return padded(workload, data, workload.attr_int("fill"))
 
 
-def _wide(workload: Workload, data: Tensor) -> Tensor:
+def wide(workload: Workload, data: Tensor, pad: tuple[int, ...]) -> Tensor:
     """The padded image, of int16."""
-    image = pad_image("wide", data, workload.attr_ints("pad"), workload.attr_int("fill"))
+    image = pad_image("wide", data, pad, workload.attr_int("fill"))
     stage = image.stage
     assert stage is not None
     buffer = Buffer("wide", image.shape, DType.INT16, image.buffer.scope)

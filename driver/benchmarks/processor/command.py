@@ -6,7 +6,7 @@ import argparse
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import exp, fsum, log
 from pathlib import Path
 from random import Random
@@ -65,7 +65,9 @@ Each layer is searched: its default schedule and --points others are compiled, c
 with the reference and timed. The best ones then take turns with oneDNN's kernel for the layer.
 Times are the least of the thread's, on one thread, caches warm, scales by channel and a zero point
 included; on both sides tensors lie as the kernels like them best, and weights are packed. Zero is
-0, as after a ReLU. oneDNN is measured where its library is installed.
+0, as after a ReLU. oneDNN is measured where its library is installed. Sums are exact here; oneDNN's
+may saturate where a processor has no VNNI. Products are those of the definition: minimal filtering
+multiplies less often, and may be above the peak.
 
 Goals: over ResNet-18's convolutions a geometric mean of at least {_LEAST_MEAN:g} times oneDNN's
 speed, none below {_LEAST_EACH:g}, and those of 3x3 and 7x7 at {_LEAST_OF_PEAK:.0%} of the measured
@@ -121,7 +123,7 @@ def run(args: argparse.Namespace) -> int:
     target = this_processor()
     together = isa_of(target.host).together
     layers = {
-        name: replace(of_type(each, _DTYPES[args.data]), together=together)
+        name: of_type(each, _DTYPES[args.data]).packed_by(together)
         for name, each in _chosen(args.layers)
     }
     try:

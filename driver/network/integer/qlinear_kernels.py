@@ -29,6 +29,7 @@ from driver.network.integer.arithmetic import exact, wrapped
 from driver.network.integer.blocks import from_blocks, to_blocks
 from driver.network.integer.qlinear import Requantization
 from driver.network.integer.qlinear_arithmetic import quantized, requantized
+from driver.network.integer.winograd import taps_of
 from driver.network.integer.workload_window import window_of
 
 Array: TypeAlias = NDArray[Any]
@@ -52,6 +53,12 @@ def qlinear_conv2d(workload: Workload, arrays: Arrays) -> Array:
         taps = taps.reshape(co * lanes, ci * groups * together, rows, columns)
     in_groups = workload.attr_int("groups") if "groups" in dict(workload.attrs) else 1
     return _convolved(workload, arrays, taps, in_groups)
+
+
+def qlinear_winograd2d(workload: Workload, arrays: Arrays) -> Array:
+    """The convolution whose taps gave the weights [Co/l, 6, Ci/c, Kh, c/2, l, 2]."""
+    taps = np.moveaxis(taps_of(np.moveaxis(arrays["weight"], 1, -1)), -1, 3)
+    return qlinear_conv2d(workload, {**arrays, "weight": taps})
 
 
 def qlinear_depthwise2d(workload: Workload, arrays: Arrays) -> Array:
@@ -167,4 +174,5 @@ QLINEAR_KERNELS: Final[Mapping[str, Callable[[Workload, Arrays], Array]]] = {
     "qlinear_zip": qlinear_zip,
     "quantize_linear": quantize_linear,
     "dequantize_linear": dequantize_linear,
+    "qlinear_winograd2d": qlinear_winograd2d,
 }

@@ -11,6 +11,7 @@ from tilefarm.dtype import DType
 from tilefarm.workload import PLANE, TensorSpec, Workload
 
 from driver.network.integer.qir import MAX_WIDE
+from driver.network.integer.winograd import COLUMNS, points_of
 
 _WANTED_SPREAD = 64.0
 _INT8_SPREAD = 74.0
@@ -47,6 +48,9 @@ def sample_inputs(
             reach = 140.0 * workload.attr_float("scale")
             shape = workload.inputs[0].shape
             arrays["x"] = rng.uniform(-reach, reach, shape).astype(np.float32)
+        case "qlinear_winograd2d":
+            arrays |= _scaled_lanes(workload, rng)
+            arrays["weight"] = _points(workload, rng)
         case "affine":
             arrays |= _affine_lanes(workload, rng)
         case "avg_pool2d":
@@ -123,6 +127,13 @@ def _scaled_lanes(workload: Workload, rng: np.random.Generator) -> dict[str, NDA
     if (addend := workload.tensor("addend")) is not None:
         found["addend"] = rng.normal(0, _WANTED_SPREAD, addend.shape).astype(np.float32)
     return found
+
+
+def _points(workload: Workload, rng: np.random.Generator) -> NDArray[np.int16]:
+    """Weights of minimal filtering, of uniform taps."""
+    co, _, *rest = workload.inputs[1].shape
+    taps = rng.integers(-128, 128, (co, *rest, COLUMNS), dtype=np.int8)
+    return np.ascontiguousarray(np.moveaxis(points_of(taps), -1, 1))
 
 
 def _planes(spec: TensorSpec, rng: np.random.Generator, part: float) -> NDArray[np.int8]:

@@ -1,13 +1,14 @@
 """QLinear convolutions as the processor's kernels want them: their workloads, their weights packed.
 
-A layer has one of three forms: blocks of channels; an image of few channels, side by side in its
-rows; every channel by itself. Whatever fills up blocks and quads is zero.
+A layer has one of four forms: blocks of channels; the same by minimal filtering; an image of few
+channels, side by side in its rows; every channel by itself. Whatever fills up blocks and quads is
+zero.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -15,13 +16,17 @@ from numpy.typing import NDArray
 from tilefarm.dtype import DType
 from tilefarm.workload import AttrValue, TensorSpec, Workload
 
+from compile_worker.passes.flatten import LOCAL_NBYTES
+from compile_worker.te.operators.winograd import MOST_TERMS, POINTS, TILE
 from driver.network.graph.ir import Window
 from driver.network.integer.blocks import to_blocks
+from driver.network.integer.winograd import COLUMNS, points_of
 
 LANES: Final = 16
 """Channels of a block: int32 sums of a cache line."""
 
 _QUAD: Final = 4
+_PAIR: Final = 2
 _FEW: Final = 4
 """Channels of an image that is read along its rows, at most."""
 
@@ -40,6 +45,7 @@ class QLinearLayer:
         zero: of the results, which are within `clip`.
         together: products that a lane of the processor's instruction sums, 4 or 2, as its `Isa`
             has them; weights are packed for it. A depthwise layer always has 4.
+        winograd: by minimal filtering, of pairs; where `admits_winograd`.
     """
 
     data: tuple[int, int, int, int]
@@ -51,6 +57,7 @@ class QLinearLayer:
     zero: int = 0
     clip: tuple[int, int] = (0, 255)
     together: int = _QUAD
+    winograd: bool = False
 
     @property
     def along_rows(self) -> bool:
@@ -65,17 +72,41 @@ class QLinearLayer:
         kernel = self.window.kernel[0] * self.window.kernel[1]
         return self.data[0] * self.outputs * height * width * inputs * kernel
 
+    @property
+    def admits_winograd(self) -> bool:
+        """Whether minimal filtering computes it: its windows have three columns side by side.
+
+        Sums have 28 bits there, and what is multiplied lies on the stack.
+        """
+        window, blocks = self.window, -(-self.data[1] // LANES)
+        rows = (window.kernel[0] - 1) * window.dilation[0] + 1
+        tiles = -(-window.positions(*self.data[2:])[1] // TILE)
+        return (
+            not (self.depthwise or self.along_rows)
+            and window.kernel[1] == COLUMNS
+            and window.stride[1] == window.dilation[1] == 1
+            and blocks * LANES * window.kernel[0] * COLUMNS <= MOST_TERMS
+            and self.data[0] * blocks * LANES * rows * tiles * POINTS * 2 <= LOCAL_NBYTES
+        )
+
+    def packed_by(self, together: int) -> QLinearLayer:
+        """The layer as instructions that sum so many products of a lane do it fastest."""
+        by_winograd = together == _PAIR and self.admits_winograd
+        return replace(self, together=together, winograd=by_winograd)
+
     def workload(self) -> Workload:
         """The kernel that computes it."""
         return _FORMS[self._form](self)
 
-    def packed(self, weight: NDArray[np.int8]) -> NDArray[np.int8]:
+    def packed(self, weight: NDArray[np.int8]) -> NDArray[Any]:
         """Weights [Co, Ci or 1, Kh, Kw] as the kernel reads them."""
         return _PACKERS[self._form](weight, _QUAD if self.depthwise else self.together)
 
     @property
     def _form(self) -> str:
-        return "depthwise" if self.depthwise else "rows" if self.along_rows else "blocks"
+        if self.depthwise:
+            return "depthwise"
+        return "winograd" if self.winograd else "rows" if self.along_rows else "blocks"
 
 
 def _of_blocks(layer: QLinearLayer) -> Workload:
@@ -93,6 +124,18 @@ def _of_blocks(layer: QLinearLayer) -> Workload:
             LANES,
             layer.together,
         ),
+        {"pad": layer.window.pad, "stride": layer.window.stride},
+    )
+
+
+def _of_points(layer: QLinearLayer) -> Workload:
+    n, inputs, height, width = layer.data
+    blocks = -(-inputs // LANES)
+    return _workload(
+        layer,
+        "qlinear_winograd2d",
+        (n, blocks, height, width, 1, LANES),
+        (_blocks(layer), POINTS, blocks, layer.window.kernel[0], LANES // _PAIR, LANES, _PAIR),
         {"pad": layer.window.pad, "stride": layer.window.stride},
     )
 
@@ -150,7 +193,7 @@ def _workload(
         operator=operator,
         inputs=(
             TensorSpec("data", data, layer.dtype),
-            TensorSpec("weight", weight, DType.INT8),
+            TensorSpec("weight", weight, DType.INT16 if layer.winograd else DType.INT8),
             TensorSpec("bias", channels, DType.INT32),
             TensorSpec("scale", channels, DType.FLOAT32),
         ),
@@ -159,11 +202,17 @@ def _workload(
     )
 
 
-def _packed_blocks(weight: NDArray[np.int8], together: int) -> NDArray[Any]:
+def _packed_blocks(weight: NDArray[Any], together: int) -> NDArray[Any]:
     """[Co/l, Ci/c, Kh, Kw, c/p, l, p]"""
     tiles = to_blocks(weight, LANES, LANES)
     *outer, lanes, _ = tiles.shape
     return np.ascontiguousarray(tiles.reshape(*outer, lanes, -1, together).swapaxes(-3, -2))
+
+
+def _packed_points(weight: NDArray[np.int8], together: int) -> NDArray[Any]:
+    """[Co/l, 6, Ci/c, Kh, c/2, l, 2]"""
+    points = points_of(weight)
+    return np.ascontiguousarray(np.moveaxis(_packed_blocks(points, together), 3, 1))
 
 
 def _packed_rows(weight: NDArray[np.int8], together: int) -> NDArray[Any]:
@@ -196,11 +245,13 @@ def _lanes_inside(groups: NDArray[Any]) -> NDArray[Any]:
 
 _FORMS: Final[Mapping[str, Callable[[QLinearLayer], Workload]]] = {
     "blocks": _of_blocks,
+    "winograd": _of_points,
     "rows": _of_rows,
     "depthwise": _of_channels,
 }
 _PACKERS: Final[Mapping[str, Callable[[NDArray[np.int8], int], NDArray[Any]]]] = {
     "blocks": _packed_blocks,
+    "winograd": _packed_points,
     "rows": _packed_rows,
     "depthwise": _packed_channels,
 }

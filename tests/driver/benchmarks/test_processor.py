@@ -97,7 +97,6 @@ def test_arrays_begin_with_a_cache_line() -> None:
 
 
 @pytest.mark.parametrize("dtype", [DType.UINT8, DType.INT8])
-@pytest.mark.parametrize("together", [4, 2])
 @pytest.mark.parametrize(
     "layer",
     [
@@ -107,10 +106,23 @@ def test_arrays_begin_with_a_cache_line() -> None:
             window=Window(kernel=(3, 2), stride=(2, 1), pad=(1, 1, 0, 1), dilation=(1, 2)),
         ),
         QLinearLayer(
+            data=(1, 17, 6, 7),
+            outputs=18,
+            window=Window(kernel=(2, 3), stride=(2, 1), pad=(1, 1, 0, 1)),
+        ).packed_by(2),
+        QLinearLayer(
             data=(1, 3, 9, 8),
             outputs=5,
             window=Window(kernel=(5, 3), stride=(2, 2), pad=(2, 1, 2, 1)),
         ),
+        QLinearLayer(
+            data=(1, 3, 9, 8),
+            outputs=5,
+            window=Window(kernel=(5, 3), stride=(2, 2), pad=(2, 1, 2, 1)),
+        ).packed_by(2),
+        QLinearLayer(
+            data=(1, 20, 4, 6), outputs=3, window=Window(kernel=(1, 1), stride=(2, 2))
+        ).packed_by(2),
         QLinearLayer(
             data=(1, 18, 7, 8),
             outputs=18,
@@ -118,14 +130,11 @@ def test_arrays_begin_with_a_cache_line() -> None:
             depthwise=True,
         ),
     ],
-    ids=["blocks", "rows", "depthwise"],
+    ids=["blocks", "winograd", "rows", "rows of pairs", "pairs", "depthwise"],
 )
-def test_packed_layers_mean_the_convolution(
-    layer: QLinearLayer, together: int, dtype: DType
-) -> None:
+def test_packed_layers_mean_the_convolution(layer: QLinearLayer, dtype: DType) -> None:
     """Against sums that are written out here, for every output."""
-    zero = -5 if dtype is DType.INT8 else 7
-    layer = replace(of_type(layer, dtype), fill=3, zero=zero, together=together)
+    layer = replace(of_type(layer, dtype), fill=3, zero=-5 if dtype is DType.INT8 else 7)
     work, rng = layer.workload(), np.random.default_rng(1)
     arrays = sample_inputs(work, 1)
     kernel = layer.window.kernel

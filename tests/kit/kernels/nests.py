@@ -518,6 +518,8 @@ def inputs_of(work: Workload, seed: int = 0) -> dict[str, npt.NDArray[Any]]:
     """
     rng = np.random.default_rng(seed)
     arrays = {spec.name: _array(spec, rng) for spec in work.inputs}
+    if work.operator == "qlinear_winograd2d":
+        arrays["weight"] = qlinear.points(work.inputs[1].shape, rng)
     if "shift" in arrays:
         arrays["shift"] += 8 * (work.planes + work.data_planes - 2)
     if work.operator == "qlinear_avg_pool2d":

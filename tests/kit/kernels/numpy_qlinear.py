@@ -54,6 +54,12 @@ def _transposed(work: Workload, data: Array, weight: Array, **rest: Array) -> Ar
     return _requantized(work, sums, **rest)
 
 
+def _winograd2d(work: Workload, data: Array, weight: Array, **rest: Array) -> Array:
+    first, last = weight[:, 0] // 6, weight[:, 5] // 24
+    middle = (weight[:, 3] - weight[:, 4]) // 4
+    return _conv2d(work, data, np.stack((first, middle, last), axis=3), **rest)
+
+
 def _depthwise2d(work: Workload, data: Array, weight: Array, **rest: Array) -> Array:
     taps = weight.transpose(1, 2, 4, 0, 3)
     taps = taps.reshape(len(taps), -1, taps.shape[3] * taps.shape[4]).astype(np.int64)
@@ -190,4 +196,5 @@ OPERATORS: Final[Mapping[str, Callable[..., Array]]] = {
     "qlinear_zip": _zip,
     "quantize_linear": _quantize,
     "dequantize_linear": _dequantize,
+    "qlinear_winograd2d": _winograd2d,
 }

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
+import numpy as np
+import numpy.typing as npt
 from tilefarm.dtype import DType
 from tilefarm.workload import AttrValue, TensorSpec, Workload
 
@@ -38,6 +40,38 @@ def convolution(
         {"stride": stride, "pad": pad, "dilation": dilation, **grouped},
         dtype,
     )
+
+
+def winograd(
+    ci: int = 1,
+    co: int = 1,
+    size: Pair = (4, 4),
+    kernel_h: int = 3,
+    pad: Pads = (1, 1, 1, 1),
+    down: int = 1,
+    below: int = 1,
+    dtype: DType = DType.UINT8,
+) -> Workload:
+    """A convolution of windows of three columns, whose weights are points of minimal filtering."""
+    stride, dilation = (down, 1), (below, 1)
+    work = _qlinear(
+        "qlinear_winograd2d",
+        (1, ci, *size, 1, LANES),
+        (co, 6, ci, kernel_h, LANES // 2, LANES, 2),
+        (co, *_outside(size, (kernel_h, 3), stride, pad, dilation)),
+        {"stride": stride, "pad": pad, "dilation": dilation},
+        dtype,
+    )
+    data, weight, *rest = work.inputs
+    return replace(work, inputs=(data, replace(weight, dtype=DType.INT16), *rest))
+
+
+def points(shape: tuple[int, ...], rng: np.random.Generator) -> npt.NDArray[np.int16]:
+    """Weights of minimal filtering [Co, 6, ...], of taps that are often at an end of int8."""
+    taps = rng.choice(np.array([-128, -127, -3, 0, 5, 127]), (3, shape[0], *shape[2:]))
+    a, b, c = taps.astype(np.int16)
+    values = (6 * a, -4 * (a + b + c), -4 * (a - b + c), a + 2 * b + 4 * c, a - 2 * b + 4 * c)
+    return np.stack((*values, 24 * c), axis=1)
 
 
 def image_convolution(
@@ -204,6 +238,9 @@ EXAMPLES: Final[Mapping[str, Workload]] = {
     "qlinear_conv2d_transpose_other": with_other(
         with_addend(transposed(1, 2, stride=(1, 2), dtype=DType.INT8)), "sub"
     ),
+    "qlinear_winograd2d": winograd(2, 2, (4, 8)),
+    "qlinear_winograd2d_part": winograd(1, 2, (7, 7), 2, (0, 1, 1, 1), 2, 2, DType.INT8),
+    "qlinear_winograd2d_other": with_other(with_addend(winograd(1, 1, (2, 4)))),
     "qlinear_depthwise2d": depthwise(2, (5, 4)),
     "qlinear_depthwise2d_addend": with_addend(as_reals(depthwise(2, (4, 3)))),
     "qlinear_depthwise2d_signed": depthwise(

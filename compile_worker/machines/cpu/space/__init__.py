@@ -16,6 +16,7 @@ from compile_worker.machines.cpu.space.dense import dense_space, is_dense
 from compile_worker.machines.cpu.space.depthwise import depthwise_space
 from compile_worker.machines.cpu.space.matmul import matmul_space
 from compile_worker.machines.cpu.space.transposed import transposed_space
+from compile_worker.machines.cpu.space.winograd import winograd_space
 
 
 def _dense_or_not(workload: Workload, target: Target) -> Generated:
@@ -28,6 +29,7 @@ _SPACES: Final[Mapping[str, Callable[[Workload, Target], Generated]]] = {
     "qlinear_depthwise2d": depthwise_space,
     "qlinear_conv2d_transpose": transposed_space,
     "qlinear_matmul": matmul_space,
+    "qlinear_winograd2d": winograd_space,
 }
 
 

@@ -23,6 +23,7 @@ from tilefarm.workload import Workload
 from compile_worker.draft import Draft
 from compile_worker.generated import Generated
 from compile_worker.machines.cpu.space.windows import (
+    ORDERS,
     STACK,
     declare_rows,
     declare_shared,
@@ -41,7 +42,6 @@ from compile_worker.te.operators.groups import groups_of
 VERSION: Final = 1
 """Changes when the points of old records would mean other schedules."""
 
-_ORDERS: Final = ("rows outside", "channels outside")
 _PADDINGS: Final = ("by tile", "by step")
 
 
@@ -58,7 +58,7 @@ def space_with_steps(
     blocks = workload.outputs[0].shape[1] // groups
     declare_sums(draft, workload, target, blocks)
     declare_rows(draft, workload, kernel_h=workload.inputs[1].shape[2])
-    draft.tunable("order", range(len(_ORDERS)), _ORDERS)
+    draft.tunable("order", range(len(ORDERS)), ORDERS)
     copy = "wide" if is_wide(workload) else "padded" if is_padded(workload) else ""
     if copy:
         _declare_padding(draft, workload)

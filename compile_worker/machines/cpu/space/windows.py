@@ -17,7 +17,7 @@ from compile_worker.isa import isa_of
 from compile_worker.passes.flatten import LOCAL_NBYTES
 from compile_worker.te.operators.qlinear import PAIR
 
-_SPARE: Final = 4
+SPARE: Final = 4
 """Vector registers that sums leave to what is multiplied."""
 
 _MOST_BLOCKS: Final = 8
@@ -27,6 +27,9 @@ _GRAIN: Final = 1 << 19
 """Products that are worth a round of threads: five to ten microseconds, where a round takes one."""
 
 _SHARED: Final = ("one thread", "all threads")
+
+ORDERS: Final = ("rows outside", "channels outside")
+"""Which loops are around the others, of those that choose a tile."""
 
 STACK: Final = f"a local buffer has {LOCAL_NBYTES} bytes on the stack"
 
@@ -46,11 +49,11 @@ def declare_block(draft: Draft, target: Target, lanes: int, pixels: int, blocks:
     """How many of so many `pixels` and `blocks` of lanes have their sums in registers."""
     isa = isa_of(target.host)
     vectors = -(-lanes // isa.lanes)
-    room = max(vectors, isa.registers - _SPARE)
+    room = max(vectors, isa.registers - SPARE)
     draft.tunable("pixels", divisors(pixels, room))
     draft.tunable("blocks", divisors(blocks, _MOST_BLOCKS))
     draft.prod("sums", "pixels", "blocks", coefficient=vectors)
-    why = f"{isa.registers} vector registers hold sums, and {_SPARE} of them operands"
+    why = f"{isa.registers} vector registers hold sums, and {SPARE} of them operands"
     draft.at_most("registers", "sums", room, why=why)
 
 

@@ -182,6 +182,7 @@ ONE_OF_EACH = {
         EXAMPLES["qlinear_depthwise2d"],
         EXAMPLES["qlinear_conv2d_transpose"],
         *(EXAMPLES[name] for name in qlinear_elements.EXAMPLES if name in OPERATORS),
+        EXAMPLES["qlinear_winograd2d"],
     )
 }
 

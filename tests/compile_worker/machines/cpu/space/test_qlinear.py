@@ -52,6 +52,7 @@ WORKS = {
     "prime": qlinear.convolution(2, 3, (5, 11), (3, 1), pad=(1, 0, 1, 0)),
     "tall": qlinear.convolution(1, 4, (12, 6), (1, 1), (2, 2), (0, 0, 0, 0)),
     "large_kernel": qlinear.depthwise(1, (7, 9), (7, 7), pad=(3, 3, 3, 3)),
+    "filtered": qlinear.winograd(2, 4, (8, 8)),
     "dilated_depthwise": qlinear.depthwise(1, (8, 8), pad=(2, 2, 2, 2), dilation=(2, 2)),
 }
 HOSTS = {**{name: host for name, (host, _) in X86.items()}, **ARM}
@@ -92,7 +93,7 @@ def compare(work: Workload, host: str, count: int, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", WORKS)
-@pytest.mark.parametrize("host", ["sse", "avx512vnni"])
+@pytest.mark.parametrize("host", ["sse", "avx2", "avx512vnni"])
 def test_the_default_and_another_point_are_right(name: str, host: str, tmp_path: Path) -> None:
     compare(WORKS[name], host, 1, tmp_path)
 
@@ -183,12 +184,29 @@ def test_what_is_too_large_for_the_stack_is_padded_step_by_step() -> None:
     assert long_rows.default["place"] == 1
 
 
+def test_minimal_filtering_multiplies_half_as_often_by_the_instruction_of_pairs() -> None:
+    work, host = qlinear.winograd(1, 1, (1, 8), 1, (0, 1, 0, 1)), X86["avx2"][0]
+    target, made = replace(CPU, host=host), space_of(work, host)
+    func = lower(replay(made.trace(made.default), nest_of(work, target), target), target)
+    calls = kernel_text(func, "entry", target).count("call <8 x i32> @llvm.x86.avx2.pmadd.wd")
+    tiles, vectors, points = made.default["tiles"], 2, 6
+    assert calls == tiles * vectors * points
+
+
+def test_sums_of_more_than_28_bits_are_refused() -> None:
+    with pytest.raises(ValueError, match="25344 products of one sum"):
+        nest_of(qlinear.winograd(176, 1, (4, 4)), CPU)
+
+
 def test_other_operators_have_nothing_to_choose() -> None:
     work = replace(qlinear.EXAMPLES["qlinear_conv2d"], operator="softmax")
     assert cpu_space(work, CPU) is None
 
 
-@pytest.mark.parametrize("name", ["qlinear_conv2d", "qlinear_depthwise2d"])
+@pytest.mark.parametrize(
+    "name",
+    ["qlinear_conv2d", "qlinear_depthwise2d", "qlinear_winograd2d", "qlinear_winograd2d_part"],
+)
 def test_text(name: str, golden: Golden) -> None:
     made = space_of(qlinear.EXAMPLES[name])
     rows = [f"{v.name} in {list(v.domain)} {list(v.labels)}" for v in made.space.tunables]
