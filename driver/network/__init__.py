@@ -6,7 +6,10 @@ asked for, as not every command needs all of numpy, onnx and the search spaces.
 
 from __future__ import annotations
 
+import ast
+from functools import cache
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -115,75 +118,19 @@ if TYPE_CHECKING:
     from driver.network.quantize.quantizer import require_layers
     from driver.network.quantize.ranges import ranges_of, tensors_without_range
 else:
-    NAMES = {
-        "accuracy.blame": "Blamed blamed",
-        "accuracy.changes": "expected_loss",
-        "accuracy.choosing": "CHANCE_WORDS chance_accuracy kind_of",
-        "accuracy.fewest": "first_enough",
-        "accuracy.judgement": "Judgement is_chance judgement points_text",
-        "accuracy.judging": "Compared judge_of",
-        "accuracy.kinds": "ANSWER_KINDS AnswerKind check_kind",
-        "accuracy.measured": "KernelCycles with_measured_cycles",
-        "accuracy.metric": "Unit value_text",
-        "accuracy.noise_sources": "NoiseSources TensorNoise noise_sources",
-        "accuracy.plans": "CYCLES_ARE PlanCost RemedyPlan plans_for",
-        "accuracy.price": "estimated_cycles",
-        "accuracy.promise": "DEFAULT_POINTS Promise",
-        "accuracy.remedies": "SHARED_SHIFTS Remedy",
-        "examples": "DEMO_CALIBRATION DEMO_MODEL DEMO_TEST",
-        "examples.topologies": (
-            "LARGE_TOPOLOGIES SMALL_TOPOLOGIES TOPOLOGIES random_images write_topology"
-        ),
-        "examples.zoo": (
-            "ZOO_CAPTIONS ZOO_DIGITS ZOO_PREFIX is_built_in model_files short_name zoo_names"
-        ),
-        "forms": "Forms NetworkSource forms_of",
-        "frontend.conformance.cases": "conformance_cases",
-        "frontend.conformance.conformance": "ConformanceResult conformance_results reasons_text",
-        "frontend.data": "Dataset dataset_of load_data read_arrays",
-        "frontend.dynamic_dimensions": "Extents read_extents",
-        "frontend.held_out": "held_out",
-        "frontend.onnx": "import_model",
-        "frontend.origins": "Origin",
-        "frontend.seeded": "seeded_data",
-        "frontend.whole_model": "files_beside model_digest",
-        "graph.float_run": "run_float",
-        "graph.grid": "Grid",
-        "graph.ir": (
-            "Add Conv2d FloatArray Graph GraphInput MatMul Normalize Operator Reduce Shape "
-            "Softmax Unary Window"
-        ),
-        "graph.parts": "Arrays",
-        "integer.network": "Network NetworkStep",
-        "integer.noise": "Noise noise_between",
-        "integer.qir": (
-            "INT8_MAX INT8_MIN MAX_WIDE Int32Array QAdd QAffine QAvgPool2d QConv2d "
-            "QConvTranspose2d QDense QMatMul QProduct QRescale QuantGraph QuantNode Real"
-        ),
-        "integer.real_calls": "real_calls_of",
-        "integer.real_run": "real_workload",
-        "integer.reference": "StepRun run_integer run_workload step_runs",
-        "integer.samples": "sample_inputs",
-        "partition.partitioner": "partition_network",
-        "partition.qlinear_layers": "QLinearLayer",
-        "partition.unsupported": "is_accelerated",
-        "quantize.calibration_notes": "calibration_notes",
-        "quantize.fitting": "Fitted fit_quantization quantize_for",
-        "quantize.float_form": "float_form",
-        "quantize.floats": "has_no_kernel",
-        "quantize.layer_remedies": (
-            "readers_of_wide_results remedies_for wide_weights_possible with_remedies"
-        ),
-        "quantize.methods": "DEFAULT_METHOD DEFAULT_PERCENT",
-        "quantize.options": "AS_USUAL DATA_NEEDED Quantization",
-        "quantize.quantizer": "require_layers",
-        "quantize.ranges": "ranges_of tensors_without_range",
-    }
-    """By the module that defines them; the same as above, which is for the type checker."""
-
-    _HOMES = {name: module for module, names in NAMES.items() for name in names.split()}
 
     def __getattr__(name: str) -> object:
-        if name not in _HOMES:
+        if name not in _homes():
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+        return getattr(import_module(_homes()[name]), name)
+
+
+@cache
+def _homes() -> dict[str, str]:
+    """The module that defines each name: what the type checker is told above."""
+    return {
+        alias.name: statement.module
+        for statement in ast.walk(ast.parse(Path(__file__).read_text()))
+        if isinstance(statement, ast.ImportFrom) and statement.module
+        for alias in statement.names
+    }

@@ -32,8 +32,19 @@ class Loss(Enum):
     CONNECTION = "connection"
 
 
+LOOKING: Final = (
+    methods.LIST_DEVICES,
+    methods.LIST_REFUSED_RUNS,
+    methods.GET_CAPABILITIES,
+    methods.FIND_MISSING,
+    methods.READ,
+)
+"""All methods that leave a server as it was."""
+
 MUTATING: Final = tuple(
-    method for method in vars(methods).values() if isinstance(method, Method) and method.mutating
+    method
+    for method in vars(methods).values()
+    if isinstance(method, Method) and method not in LOOKING
 )
 """All methods that a call which is lost may leave half done."""
 

@@ -14,6 +14,7 @@ from typing import Any, Final
 import pytest
 from kit.farm.in_process import CREDENTIALS, FakeRunner, Farm, Server, eventually
 from kit.farm.proxy import Proxy
+from kit.messages.specimens import blank
 from kit.objects.elves import Elf
 from tilefarm.clock import SystemClock
 from tilefarm.digest import Digest
@@ -39,7 +40,7 @@ from driver.farm.device_messages import Order
 from driver.farm.measurer import Measurer
 from driver.farm.retrying_client import RetryingClient
 
-from .lost_calls import MUTATING, Loss, Trap
+from .lost_calls import LOOKING, MUTATING, Loss, Trap
 
 CODE = Elf().build()
 LARGE = bytes(2 * CHUNK_NBYTES + 5)
@@ -394,6 +395,9 @@ def undisturbed() -> dict[str, dict[str, Any]]:
 
 def test_every_method_that_changes_something_is_tried() -> None:
     assert {method.path for method in MUTATING} == {method.path for method, _ in ACTS}
+    for method in LOOKING:
+        fields = blank(method.request.message).DESCRIPTOR.fields_by_name
+        assert "claim" not in fields, "it changes a device's fence at least"
 
 
 @pytest.mark.parametrize("loss", Loss, ids=lambda loss: str(loss.value))

@@ -74,10 +74,3 @@ def test_enums_begin_unspecified() -> None:
         for enum in file.enum_types_by_name.values():
             prefix = re.sub(r"(?<!^)(?=[A-Z])", "_", enum.name).upper()
             assert enum.values_by_number[0].name == f"{prefix}_UNSPECIFIED"
-
-
-def test_what_carries_a_claim_changes_something() -> None:
-    """A device's fence at least: so whoever calls it again must not do it twice."""
-    claiming = {rpc.name for rpc in RPCS if "claim" in rpc.input_type.fields_by_name}
-    assert claiming
-    assert claiming <= {method.name for method in TABLE.values() if method.mutating}

@@ -100,7 +100,6 @@ def _method(name: str, *, answers_many: bool) -> Method[str, Health]:
             decode=lambda content: Health(parsed(reply, content).status),
         ),
         CALLING_ROLES,
-        mutating=False,
         neighbours=True,
         answers_many=answers_many,
     )

@@ -25,8 +25,6 @@ class Method(Generic[_Request, _Reply]):
         service, name: its path.
         request, reply: its records.
         roles: who may call it; nobody else.
-        mutating: whether it leaves the server other than it was, a device's fence included; asked
-            twice it then does what it does once.
         subject: what a request is about, noted in the audit as it arrives; None: it is not.
         outcome: what an answer gives, noted in the audit; None: it is not.
         sends_many, answers_many: which side streams.
@@ -39,7 +37,6 @@ class Method(Generic[_Request, _Reply]):
     request: Codec[_Request]
     reply: Codec[_Reply]
     roles: frozenset[FarmRole]
-    mutating: bool
     subject: Callable[[_Request], str] | None = None
     outcome: Callable[[_Reply], str] | None = None
     sends_many: bool = False
@@ -72,24 +69,15 @@ REGISTER: Final = Method(
     wire.REGISTER,
     wire.REGISTERED,
     _DEVICE,
-    mutating=True,
     subject=lambda call: f"{call.device.name} at {call.device.address}",
 )
-HEARTBEAT: Final = Method(
-    TRACKER,
-    "Heartbeat",
-    wire.HEARTBEAT,
-    wire.HEARTBEAT_REPLY,
-    _DEVICE,
-    mutating=True,
-)
+HEARTBEAT: Final = Method(TRACKER, "Heartbeat", wire.HEARTBEAT, wire.HEARTBEAT_REPLY, _DEVICE)
 DEREGISTER: Final = Method(
     TRACKER,
     "Deregister",
     wire.DEREGISTER,
     wire.DEREGISTERED,
     _DEVICE,
-    mutating=True,
     subject=lambda call: call.name,
 )
 ACQUIRE: Final = Method(
@@ -98,99 +86,49 @@ ACQUIRE: Final = Method(
     wire.ACQUIRE,
     wire.ACQUIRED,
     _SUBMIT,
-    mutating=True,
     outcome=lambda reply: (
         f"{reply.lease.device.name} under {reply.lease.lease_id}" if reply.lease else "no device"
     ),
 )
-RENEW: Final = Method(TRACKER, "Renew", wire.RENEW, wire.RENEWED, _SUBMIT, mutating=True)
+RENEW: Final = Method(TRACKER, "Renew", wire.RENEW, wire.RENEWED, _SUBMIT)
 RELEASE: Final = Method(
     TRACKER,
     "Release",
     wire.RELEASE,
     wire.RELEASED,
     _SUBMIT,
-    mutating=True,
     subject=lambda call: (
         f"{call.lease_id}, its device lost: {call.why[:LONGEST_WORDS]}"
         if call.device_lost
         else call.lease_id
     ),
 )
-LIST_DEVICES: Final = Method(
-    TRACKER, "ListDevices", wire.LIST_DEVICES, wire.DEVICES, _SEE, mutating=False
-)
+LIST_DEVICES: Final = Method(TRACKER, "ListDevices", wire.LIST_DEVICES, wire.DEVICES, _SEE)
 LIST_REFUSED_RUNS: Final = Method(
-    TRACKER,
-    "ListRefusedRuns",
-    wire.LIST_REFUSED_RUNS,
-    wire.LISTED_REFUSED_RUNS,
-    _SEE,
-    mutating=False,
+    TRACKER, "ListRefusedRuns", wire.LIST_REFUSED_RUNS, wire.LISTED_REFUSED_RUNS, _SEE
 )
 DRAIN: Final = Method(
-    TRACKER,
-    "Drain",
-    wire.DRAIN,
-    wire.DRAINED,
-    _ADMIN,
-    mutating=True,
-    subject=lambda call: call.name,
+    TRACKER, "Drain", wire.DRAIN, wire.DRAINED, _ADMIN, subject=lambda call: call.name
 )
 READMIT: Final = Method(
-    TRACKER,
-    "Readmit",
-    wire.READMIT,
-    wire.READMITTED,
-    _ADMIN,
-    mutating=True,
-    subject=lambda call: call.name,
+    TRACKER, "Readmit", wire.READMIT, wire.READMITTED, _ADMIN, subject=lambda call: call.name
 )
 
 GET_CAPABILITIES: Final = Method(
-    DEVICE,
-    "GetCapabilities",
-    wire.GET_CAPABILITIES,
-    wire.CAPABILITIES,
-    _SEE,
-    mutating=False,
+    DEVICE, "GetCapabilities", wire.GET_CAPABILITIES, wire.CAPABILITIES, _SEE
 )
-FIND_MISSING: Final = Method(
-    DEVICE, "FindMissing", wire.FIND_MISSING, wire.MISSING, _SUBMIT, mutating=False
-)
-QUERY_WRITE: Final = Method(
-    DEVICE, "QueryWrite", wire.QUERY_WRITE, wire.COMMITTED, _SUBMIT, mutating=True
-)
-WRITE: Final = Method(
-    DEVICE, "Write", wire.CHUNK, wire.STORED, _SUBMIT, mutating=True, sends_many=True
-)
-LOAD_MODULE: Final = Method(
-    DEVICE,
-    "LoadModule",
-    wire.LOAD_MODULE,
-    wire.MODULE_VERDICT,
-    _SUBMIT,
-    mutating=True,
-)
-RUN: Final = Method(
-    DEVICE,
-    "Run",
-    wire.RUN,
-    wire.RUN_REPLY,
-    _SUBMIT,
-    mutating=True,
-    subject=_run_subject,
-)
+FIND_MISSING: Final = Method(DEVICE, "FindMissing", wire.FIND_MISSING, wire.MISSING, _SUBMIT)
+QUERY_WRITE: Final = Method(DEVICE, "QueryWrite", wire.QUERY_WRITE, wire.COMMITTED, _SUBMIT)
+WRITE: Final = Method(DEVICE, "Write", wire.CHUNK, wire.STORED, _SUBMIT, sends_many=True)
+LOAD_MODULE: Final = Method(DEVICE, "LoadModule", wire.LOAD_MODULE, wire.MODULE_VERDICT, _SUBMIT)
+RUN: Final = Method(DEVICE, "Run", wire.RUN, wire.RUN_REPLY, _SUBMIT, subject=_run_subject)
 RUN_BATCH: Final = Method(
     DEVICE,
     "RunBatch",
     wire.RUN_BATCH,
     wire.RUN_BATCH_REPLY,
     _SUBMIT,
-    mutating=True,
     subject=lambda call: ", ".join(map(_run_subject, call.runs)),
 )
-CHECK: Final = Method(DEVICE, "Check", wire.CHECK, wire.CHECKED, _SUBMIT, mutating=True)
-READ: Final = Method(
-    DEVICE, "Read", wire.READ, wire.PIECE, _SUBMIT, mutating=False, answers_many=True
-)
+CHECK: Final = Method(DEVICE, "Check", wire.CHECK, wire.CHECKED, _SUBMIT)
+READ: Final = Method(DEVICE, "Read", wire.READ, wire.PIECE, _SUBMIT, answers_many=True)

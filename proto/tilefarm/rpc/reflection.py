@@ -38,7 +38,6 @@ def reflection_routes(services: Iterable[str]) -> list[serving.Route[Any, Any]]:
                 _messages(reflection_pb2.ServerReflectionRequest),
                 _messages(reflection_pb2.ServerReflectionResponse),
                 CALLING_ROLES,
-                mutating=False,
                 sends_many=True,
                 answers_many=True,
                 neighbours=True,
