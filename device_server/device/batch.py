@@ -1,4 +1,4 @@
-"""Runs that are asked for together: what is asked, what fits into a call, what comes of it."""
+"""Runs that are asked for together: what is asked, what fits into a call."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from tilefarm.digest import Digest
-from tilefarm.measurement import Measurement, RunFailure, RunJob
+from tilefarm.measurement import RunJob
 from tilefarm.rpc import device_calls
 from tilefarm.trust.signing import Signer
 
@@ -22,14 +22,6 @@ class Ask:
     request_id: str
     blobs: Mapping[Digest, bytes]
     candidate: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """How a run ended; `unchecked` runs, this one included, has the device not confirmed yet."""
-
-    outcome: Measurement | RunFailure
-    unchecked: int
 
 
 def fitting(

@@ -29,7 +29,7 @@ from tilefarm.rpc.version import UNNAMED, Version, require_understood
 from tilefarm.trust.signing import Signer, unsigned
 from tilefarm.trust.tls import Credentials
 
-from device_server.device.batch import Answer, Ask, fitting
+from device_server.device.batch import Ask, fitting
 
 _CALL_SECONDS: Final = 10.0
 _RUN_MARGIN_SECONDS: Final = 40.0
@@ -155,8 +155,8 @@ class DeviceClient(Closing):
         (answer,) = self.run_batch([Ask(job=job, request_id=request_id, blobs=blobs or {})])
         return answer.outcome
 
-    def run_batch(self, asked: Sequence[Ask]) -> list[Answer]:
-        """Runs jobs one after the other, in one call; the answers of the first ones.
+    def run_batch(self, asked: Sequence[Ask]) -> list[device_calls.RunReply]:
+        """Runs jobs one after the other, in one call; the replies of the first ones, with outputs.
 
         At least one is answered. The others were not begun; who wants them asks again, under the
         same request ids or others.
@@ -168,7 +168,7 @@ class DeviceClient(Closing):
         for one in asked[: len(replies)]:
             self._remember(one.blobs)
         return [
-            Answer(self._fetched(reply, one.job), reply.unchecked)
+            replace(reply, outcome=self._fetched(reply, one.job))
             for reply, one in zip(replies, asked, strict=False)
         ]
 

@@ -30,9 +30,10 @@ from tilefarm.errors import (
     UserError,
 )
 from tilefarm.measurement import DeviceClock, Measurement, RunFailure, Status, is_spoiled
+from tilefarm.rpc.device_calls import RunReply
 from tilefarm.watch.work import about
 
-from device_server.device.batch import Answer, Ask
+from device_server.device.batch import Ask
 from driver.farm.device_messages import Order, RunEnded
 from driver.farm.plausible import implausibility
 from driver.farm.retrying_client import RetryingClient
@@ -111,7 +112,7 @@ class Measurer:
         self._learn((ended - sent) / len(answers), answers)
         return self._told(orders, answers, (began, sent, ended))
 
-    def _answers(self, orders: Sequence[Order]) -> Sequence[Answer]:
+    def _answers(self, orders: Sequence[Order]) -> Sequence[RunReply]:
         asked = [
             Ask(
                 job=order.job,
@@ -134,14 +135,14 @@ class Measurer:
             except AnswerError as nonsense:
                 return [self._disbelieved(orders[0], nonsense.what)]
 
-    def _believed(self, order: Order, answer: Answer) -> Answer:
+    def _believed(self, order: Order, answer: RunReply) -> RunReply:
         """The answer, or what is made of one that cannot be."""
         seconds, wall_seconds = self._asked.pop(order.request_id)
         waited = max(self._clock.seconds() - seconds, self._clock.wall_seconds() - wall_seconds)
         why = implausibility(answer.outcome, order.job, order.bounds, waited_seconds=waited)
         return self._disbelieved(order, f"device {self._device} says {why}") if why else answer
 
-    def _disbelieved(self, order: Order, why: str) -> Answer:
+    def _disbelieved(self, order: Order, why: str) -> RunReply:
         """The end of a run of which a device that is right says what cannot be.
 
         Raises:
@@ -158,9 +159,9 @@ class Measurer:
             why=f"{why}; its known kernel is right",
             device=self._device,
         )
-        return Answer(failure, unchecked=1)
+        return RunReply(outcome=failure, unchecked=1)
 
-    def _require_times(self, orders: Sequence[Order], answers: Sequence[Answer]) -> None:
+    def _require_times(self, orders: Sequence[Order], answers: Sequence[RunReply]) -> None:
         for order, answer in zip(orders, answers, strict=False):
             outcome = answer.outcome
             if order.clock is None or not isinstance(outcome, Measurement):
@@ -175,16 +176,16 @@ class Measurer:
                     " cycles, it times kernels by the clock",
                 )
 
-    def _refused(self, order: Order, refusal: TilefarmError) -> Answer:
+    def _refused(self, order: Order, refusal: TilefarmError) -> RunReply:
         """A result that confirms none of those before it."""
         status = next(status for kind, status in _REFUSED.items() if isinstance(refusal, kind))
         why = f"{refusal.what} (try: {refusal.hint})" if refusal.hint else refusal.what
         failure = RunFailure(
             artifact=order.job.artifact, status=status, why=why, device=self._device
         )
-        return Answer(failure, unchecked=1)
+        return RunReply(outcome=failure, unchecked=1)
 
-    def _learn(self, seconds: float, answers: Sequence[Answer]) -> None:
+    def _learn(self, seconds: float, answers: Sequence[RunReply]) -> None:
         if any(is_spoiled(answer.outcome) for answer in answers):
             self._seconds = 0.0  # It has other troubles.
         else:
@@ -194,7 +195,7 @@ class Measurer:
     def _told(
         self,
         orders: Sequence[Order],
-        answers: Sequence[Answer],
+        answers: Sequence[RunReply],
         times: tuple[float, float, float],
     ) -> list[RunEnded]:
         """The answers with wall seconds; within one call the runs share what none has spent."""

@@ -12,8 +12,9 @@ from typing import Final, Protocol, TypeVar
 from tilefarm.clock import Clock
 from tilefarm.digest import Digest
 from tilefarm.errors import DeviceLostError, DeviceSilentError, LeaseError
+from tilefarm.rpc.device_calls import RunReply
 
-from device_server.device.batch import Answer, Ask
+from device_server.device.batch import Ask
 
 _PAUSE_SECONDS: Final = 0.5
 
@@ -27,7 +28,7 @@ class Client(Protocol):
         """Upload what a run with these blobs cannot bring along."""
         ...
 
-    def run_batch(self, asked: Sequence[Ask]) -> list[Answer]:
+    def run_batch(self, asked: Sequence[Ask]) -> list[RunReply]:
         """Run the first of these jobs, one at least; raises a FarmFault when the device is lost."""
         ...
 
@@ -70,12 +71,12 @@ class RetryingClient:
         """As `Client.send_ahead`."""
         self._asked(lambda client: client.send_ahead(blobs))
 
-    def run(self, one: Ask) -> Answer:
+    def run(self, one: Ask) -> RunReply:
         """The answer of one run."""
         (answer,) = self._asked(lambda client: client.run_batch([one]))
         return answer
 
-    def run_batch(self, asked: Sequence[Ask]) -> list[Answer]:
+    def run_batch(self, asked: Sequence[Ask]) -> list[RunReply]:
         """As `Client.run_batch`, tried once: what is asked next is asked on a new connection.
 
         Raises:

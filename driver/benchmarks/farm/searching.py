@@ -12,10 +12,11 @@ from tilefarm.artifact import Artifact
 from tilefarm.clock import Clock
 from tilefarm.lease import Lease
 from tilefarm.measurement import Trial
+from tilefarm.rpc.device_calls import RunReply
 from tilefarm.target import Target
 from tilefarm.threads import Breakage, start_thread
 
-from device_server.device.batch import Answer, Ask
+from device_server.device.batch import Ask
 from driver.benchmarks.farm.usage import ThreadWatch, tree_seconds
 from driver.campaign.campaign import WorkLimits
 from driver.campaign.interfaces import SearchSettings
@@ -272,7 +273,7 @@ class _MeteredClient:
         self.close = client.close
         self.confirm = client.confirm
 
-    def run_batch(self, asked: Sequence[Ask]) -> list[Answer]:
+    def run_batch(self, asked: Sequence[Ask]) -> list[RunReply]:
         answers = self._client.run_batch(asked)
         self._run_seconds += [answer.outcome.run_seconds for answer in answers]
         return answers

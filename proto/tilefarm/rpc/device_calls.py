@@ -138,7 +138,8 @@ class Run:
 class RunReply:
     """How a run ended. Outputs and the timeline stay in the device's store, to be read by digest.
 
-    A measurement in `outcome` has neither; `queue_seconds` passed before the run began.
+    A measurement in `outcome` has neither on its way; whoever reads them puts them there.
+    `queue_seconds` passed before the run began.
     `unchecked` runs, this one included, followed the known kernel's last right answer. `served`
     times it within a batch, see `served.Served`; empty if nobody traces.
     """

@@ -16,13 +16,14 @@ from tilefarm.lease import Lease
 from tilefarm.measurement import BufferSpec, Measurement, Role, RunFailure, RunJob, Status
 from tilefarm.rpc import device_calls, methods
 from tilefarm.rpc.caller import CHUNK_NBYTES, Caller
+from tilefarm.rpc.device_calls import RunReply
 from tilefarm.rpc.served import Exchange
 from tilefarm.rpc.timing import Watch, watching
 from tilefarm.rpc.version import Version
 from tilefarm.watch.work import Work, current_work, doing
 
 from device_server.device import served_device, servicer
-from device_server.device.batch import Answer, Ask
+from device_server.device.batch import Ask
 from device_server.device.client import DeviceClient
 from device_server.tracker.client import TrackerClient
 
@@ -79,7 +80,7 @@ def called(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return seen
 
 
-def good(answers: Sequence[Answer]) -> list[int]:
+def good(answers: Sequence[RunReply]) -> list[int]:
     """After how many unchecked runs each gave its data back."""
     for each in answers:
         assert isinstance(each.outcome, Measurement)

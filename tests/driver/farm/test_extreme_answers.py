@@ -18,7 +18,7 @@ from tilefarm.rpc.device_calls import RunReply
 from tilefarm.rpc.wire import RUN_REPLY
 from tilefarm.v1 import device_pb2
 
-from device_server.device.batch import Answer, Ask
+from device_server.device.batch import Ask
 
 EXTREMES: Final[dict[int, tuple[float, ...]]] = {
     FieldDescriptor.TYPE_DOUBLE: (math.nan, 0.0, 1e-300, 1e9),
@@ -74,19 +74,18 @@ def extreme(place: Place, value: float) -> StandInDevices:
     """Two devices, the first of which says one number otherwise than it is."""
 
     class Extreme(StandInClient):
-        def run_batch(self, asked: Sequence[Ask]) -> list[Answer]:
+        def run_batch(self, asked: Sequence[Ask]) -> list[RunReply]:
             answers = super().run_batch(asked)
             return [said(answer) for answer in answers] if self.name == "sim0" else answers
 
-    def said(answer: Answer) -> Answer:
+    def said(answer: RunReply) -> RunReply:
         told = RUN_REPLY.encode(RunReply(outcome=answer.outcome, unchecked=answer.unchecked))
         message = device_pb2.RunResponse.FromString(told)
         put(message, place, value)
         try:
-            reply = RUN_REPLY.decode(message.SerializeToString())
+            return RUN_REPLY.decode(message.SerializeToString())
         except ValueError as error:
             raise AnswerError(f"device sim0 answers out of protocol: {error}") from None
-        return Answer(reply.outcome, reply.unchecked)
 
     return StandInDevices(2, full, unchecked=1, client=Extreme)
 

@@ -20,8 +20,9 @@ from tilefarm.errors import (
     SuspectError,
 )
 from tilefarm.measurement import Counters, DeviceClock, Measurement, RunFailure, RunJob, Status
+from tilefarm.rpc.device_calls import RunReply
 
-from device_server.device.batch import Answer, Ask
+from device_server.device.batch import Ask
 from driver.farm.device_messages import Order
 from driver.farm.measurer import MOST_TOGETHER, Measurer
 from driver.farm.plausible import RunBounds
@@ -74,14 +75,14 @@ class Device:
     def send_ahead(self, blobs: Mapping[Digest, bytes]) -> None:
         self.clock.advance(0.5)
 
-    def run_batch(self, asked: Sequence[Ask]) -> list[Answer]:
+    def run_batch(self, asked: Sequence[Ask]) -> list[RunReply]:
         self.calls.append(" ".join(one.request_id for one in asked))
         if self.faults:
             self.clock.advance(1.0)
             raise self.faults.pop(0)
         answered = asked[: self.answers]
         self.clock.advance(self.seconds * len(answered))
-        return [Answer(self.outcome, n) for n, _ in enumerate(answered, 1)]
+        return [RunReply(outcome=self.outcome, unchecked=n) for n, _ in enumerate(answered, 1)]
 
     def confirm(self) -> None:
         self.confirmed += 1

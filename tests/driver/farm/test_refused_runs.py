@@ -23,8 +23,9 @@ from tilefarm.errors import (
 )
 from tilefarm.lease import Lease
 from tilefarm.measurement import BufferSpec, Measurement, Role, RunFailure, RunJob, Status
+from tilefarm.rpc.device_calls import RunReply
 
-from device_server.device.batch import Answer, Ask
+from device_server.device.batch import Ask
 from device_server.device.settings import DeviceSettings
 from device_server.device.store import StoreLimits
 from device_server.tenancy import OWN, Tenancy
@@ -140,7 +141,7 @@ class Refusing(StandInClient):
             raise self.refusal
         super().send_ahead(blobs)
 
-    def run_batch(self, asked: Sequence[Ask]) -> list[Answer]:
+    def run_batch(self, asked: Sequence[Ask]) -> list[RunReply]:
         raise self.refusal
 
 

@@ -10,14 +10,16 @@ from tilefarm.clock import ManualClock
 from tilefarm.digest import Digest
 from tilefarm.errors import DeviceLostError, DeviceSilentError, FarmFault, LeaseError
 from tilefarm.measurement import RunFailure, RunJob, Status
+from tilefarm.rpc.device_calls import RunReply
 
-from device_server.device.batch import Answer, Ask
+from device_server.device.batch import Ask
 from driver.farm.retrying_client import RetryingClient
 
 JOB = RunJob(artifact=Digest.of(b"code"), entry="kernel", buffers=(), timeout_seconds=1.0)
 BLOBS = {JOB.artifact: b"code"}
 ASK = Ask(job=JOB, request_id="r7", blobs=BLOBS)
-ANSWER = Answer(RunFailure(artifact=JOB.artifact, status=Status.RUN_CRASH, why="signal 11"), 3)
+CRASH = RunFailure(artifact=JOB.artifact, status=Status.RUN_CRASH, why="signal 11")
+ANSWER = RunReply(outcome=CRASH, unchecked=3)
 
 
 @dataclass
@@ -54,7 +56,7 @@ class Scene:
     def send_ahead(self, blobs: Mapping[Digest, bytes]) -> None:
         self._answers("send ahead")
 
-    def run_batch(self, asked: Sequence[Ask]) -> list[Answer]:
+    def run_batch(self, asked: Sequence[Ask]) -> list[RunReply]:
         self._answers(" ".join(one.request_id for one in asked))
         return [ANSWER for _ in asked]
 

@@ -23,12 +23,13 @@ from tilefarm.measurement import (
     Status,
     is_spoiled,
 )
+from tilefarm.rpc.device_calls import RunReply
 from tilefarm.space import Point
 from tilefarm.target import TARGETS
 from tilefarm.trace import Step, Trace
 from tilefarm.workload import TensorSpec, Workload
 
-from device_server.device.batch import Answer, Ask
+from device_server.device.batch import Ask
 from driver.campaign.measuring import KernelArguments, Task
 from driver.farm.compiling.executor import Build, Builds, Deliver
 
@@ -140,10 +141,10 @@ class StandInClient:
     def send_ahead(self, blobs: Mapping[Digest, bytes]) -> None:
         self.blobs.update(blobs)
 
-    def run_batch(self, asked: Sequence[Ask]) -> list[Answer]:
+    def run_batch(self, asked: Sequence[Ask]) -> list[RunReply]:
         """The first ones, until something befalls the device; of a silent one nobody hears any."""
         self.calls.append([one.request_id for one in asked])
-        answers: list[Answer] = []
+        answers: list[RunReply] = []
         for one in asked:
             self.blobs.update(one.blobs)
             try:
@@ -155,7 +156,7 @@ class StandInClient:
                 if isinstance(fault, DeviceSilentError) or not answers:
                     raise
                 break
-            answers.append(Answer(outcome, self.unchecked))
+            answers.append(RunReply(outcome=outcome, unchecked=self.unchecked))
             if is_spoiled(outcome):
                 break
         return answers
