@@ -74,6 +74,16 @@ INTRINSICS: Final[Mapping[str, Callable[..., Array]]] = {
 round_even gives the nearest integer, halves to the even one.
 """
 
+
+def _smaller(left: Value, right: Value) -> Array:
+    """The first where it is less, which what is no number never is."""
+    return np.where(np.less(left, right), left, right)
+
+
+def _larger(left: Value, right: Value) -> Array:
+    return np.where(np.greater(left, right), left, right)
+
+
 OPERATORS: Final[Mapping[type[Expr], Callable[[Value, Value], Array]]] = {
     Add: np.add,
     Sub: np.subtract,
@@ -81,8 +91,8 @@ OPERATORS: Final[Mapping[type[Expr], Callable[[Value, Value], Array]]] = {
     Div: np.true_divide,
     FloorDiv: np.floor_divide,
     FloorMod: np.remainder,
-    Min: np.minimum,
-    Max: np.maximum,
+    Min: _smaller,
+    Max: _larger,
     Shr: np.right_shift,
     Lt: np.less,
     Le: np.less_equal,

@@ -183,7 +183,7 @@ class FloorMod(Binary):
 
 @node
 class Min(Binary):
-    """The smaller operand."""
+    """left < right ? left : right, so that `right` is taken where one is no number."""
 
     left: Expr
     right: Expr
@@ -191,7 +191,7 @@ class Min(Binary):
 
 @node
 class Max(Binary):
-    """The larger operand."""
+    """left > right ? left : right, so that `right` is taken where one is no number."""
 
     left: Expr
     right: Expr

@@ -30,6 +30,7 @@ from compile_worker.emit import kernel_object
 from compile_worker.ir.func import Func
 from compile_worker.isa import isa_of
 from compile_worker.machines.cpu.objects import scalar_object
+from compile_worker.machines.cpu.space import cpu_space
 from compile_worker.machines.vta.codegen.runtime_abi import RUNTIME
 from device_server.runner.runner import Runner, RunnerLimits
 from driver.benchmarks.cpu_operators import OPERATORS
@@ -154,7 +155,7 @@ def measure_operator(
 
 def is_parallel(workload: Workload, target: Target) -> bool:
     """Whether threads can share the work of the operator's kernel."""
-    job = CompileJob(workload=workload, trace=Trace(), target=target)
+    job = CompileJob(workload=workload, trace=_trace(workload, target), target=target)
     return parallel_loop(lowered(job)) is not None
 
 
@@ -205,6 +206,12 @@ def _chosen(names: str | None) -> dict[str, Workload]:
     return {name: OPERATORS[name]() for name in names.split(",")}
 
 
+def _trace(workload: Workload, target: Target) -> Trace:
+    """The default of the operator's search space; where it has none, what the compiler takes."""
+    made = cpu_space(workload, target)
+    return Trace() if made is None else made.trace(made.default)
+
+
 def _seconds(
     workload: Workload,
     target: Target,
@@ -213,7 +220,7 @@ def _seconds(
     threads: int = 1,
 ) -> float:
     """Median of the calls of a kernel, whose answer is compared with the reference."""
-    job = CompileJob(workload=workload, trace=Trace(), target=target)
+    job = CompileJob(workload=workload, trace=_trace(workload, target), target=target)
     code = make(lowered(job), job.symbol, target)
     arrays = sample_inputs(workload, _SEED)
     (wanted,) = run_workload(workload, arrays).values()

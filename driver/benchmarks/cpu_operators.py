@@ -8,6 +8,7 @@ from typing import Final
 from tilefarm.dtype import DType
 from tilefarm.workload import AttrValue, TensorSpec, Workload
 
+from driver.benchmarks.cpu_qlinear import QLINEAR
 from driver.benchmarks.cpu_reals import REALS
 
 _LANES: Final = 16
@@ -148,6 +149,7 @@ OPERATORS: Final[Mapping[str, Callable[[], Workload]]] = {
     "border": lambda: _workload("border", {}, _blocked(64, 58, 58), border=(1, 1, 1, 1), fill=-128),
     "conv2d": _convolution,
     "dense": _dense,
+    **QLINEAR,
     **REALS,
 }
 """Operators that the processor runs or may be asked to, by name; most are of ResNet-18."""
