@@ -32,6 +32,7 @@ DOORS = {
         "driver/farm/compiling/keeper.py",
         "driver/benchmarks/processor",
     },
+    "onnxruntime": {"driver/program/onnx_runtime.py"},
     "onnx": {"driver/network/frontend", "driver/network/examples"},
     "sqlite3": {"tuner/trial_database.py", "device_server/tracker/state_file.py"},
     "grpc_health": {"proto/tilefarm/rpc/health.py"},

@@ -32,6 +32,8 @@ from driver.benchmarks.processor.kernels import (
     turn_seconds,
 )
 from driver.benchmarks.processor.layers import LAYERS, MOBILENET, RESNET18, of_type
+from driver.benchmarks.processor.network_command import add_network_options, run_networks
+from driver.benchmarks.processor.networks import NETWORKS
 from driver.benchmarks.processor.onednn import OneDnn, OneDnnError
 from driver.benchmarks.processor.peak import peak_call
 from driver.commands.options.shared import add_number
@@ -60,6 +62,8 @@ examples:
   tilefarm bench processor
   tilefarm bench processor --layers C2,C8,D7 --points 64
   tilefarm bench processor --data s8 --gate --json
+  tilefarm bench processor --networks --zoo FOLDER
+  tilefarm bench processor --networks resnet18,squeezenet --threads 1 --trials 200
 
 Each layer is searched: its default schedule and --points others are compiled, compared bit for bit
 with the reference and timed. The best ones then take turns with oneDNN's kernel for the layer.
@@ -73,7 +77,15 @@ Goals: over ResNet-18's convolutions a geometric mean of at least {_LEAST_MEAN:g
 speed, none below {_LEAST_EACH:g}, and those of 3x3 and 7x7 at {_LEAST_OF_PEAK:.0%} of the measured
 peak of the dot-product instruction; depthwise layers at least oneDNN's speed, in the mean.
 
+Networks are tuned by `tilefarm tune`, and their programs take turns with ONNX Runtime, where that
+is installed: its int8 (activations uint8, a scale a channel) and float32, with all that its
+optimizer does, on as many threads. Goals: a geometric mean of 1.6 times its int8's speed, none
+below 1, and 3 times its float32's; no answer unlike the reference; a program within a tenth of the
+sum of its kernels; ResNet-18 from file to program in 10 minutes. `unlike ORT` has the elements that
+ONNX Runtime computes otherwise from the same integers, its optimizer off.
+
 layers: {" ".join(LAYERS)}
+networks: {" ".join(NETWORKS)}
 exit codes: 0 done; 1 a goal is missed, with --gate; 2 bad input
 """
 
@@ -85,6 +97,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     option("--data", choices=list(_DTYPES), default="u8", help="type of the data (default: u8)")
     add_number(parser, "points", "schedules that are tried of a layer", default=_POINTS, least=0)
     add_number(parser, "turns", "of the best kernel and oneDNN's", default=_TURNS, least=1)
+    add_network_options(parser)
     add_gate(parser)
     parser.epilog = _EPILOG
 
@@ -120,6 +133,8 @@ class LayerSeconds:
 
 def run(args: argparse.Namespace) -> int:
     """Do it; the exit code."""
+    if args.networks is not None:
+        return run_networks(args)
     target = this_processor()
     together = isa_of(target.host).together
     layers = {

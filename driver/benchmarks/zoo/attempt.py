@@ -17,7 +17,6 @@ from tilefarm.errors import DataError, InfraError, TilefarmError
 from tilefarm.target import Target
 
 from driver.benchmarks.zoo.device import FIRST_RUNS, OnDevice, on_device
-from driver.benchmarks.zoo.onnx_runtime import peer_outputs, quantized_by_peer
 from driver.benchmarks.zoo.recipes import WITHIN_OF_PEER, ZooRecipe
 from driver.benchmarks.zoo.records import AcceleratorUse, Attempt, RefusedNetwork, Tried
 from driver.benchmarks.zoo.samples import RandomInputs, Samples, read
@@ -46,6 +45,7 @@ from driver.network import (
     tensors_without_range,
 )
 from driver.program.evaluate import differing_samples
+from driver.program.onnx_runtime import peer_outputs, quantized_by_peer
 from driver.targets import usable_target
 
 _RUNS_TO_CALIBRATE: Final = 4

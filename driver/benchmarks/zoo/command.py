@@ -15,12 +15,12 @@ from driver.benchmarks.command_line import EXIT_MISSED, add_gate, gated, tell
 from driver.benchmarks.isolated import Crashed, isolated
 from driver.benchmarks.zoo.attempt import attempt
 from driver.benchmarks.zoo.goals import goals
-from driver.benchmarks.zoo.onnx_runtime import check_peer
 from driver.benchmarks.zoo.recipes import NAMED_TOPOLOGIES, RECIPES, TOPOLOGY, UNKNOWN, ZooRecipe
 from driver.benchmarks.zoo.records import Attempt, RefusedNetwork, Tried
 from driver.benchmarks.zoo.tables import document, tables
 from driver.commands.options.quantizing import add_quantization_options, quantization
 from driver.commands.options.shared import add_number, add_target
+from driver.program.onnx_runtime import check_peer
 from driver.targets import simulated_target
 
 _EPILOG: Final = """\

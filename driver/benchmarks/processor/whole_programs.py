@@ -1,0 +1,88 @@
+"""A program for a processor as a call of this process, with helpers where it has threads."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from tilefarm.errors import InfraError
+from tilefarm.threads import start_thread
+
+from driver.benchmarks.processor.kernels import aligned
+from driver.program.model import NetworkProgram
+
+_OPEN: Final = "tilefarm_open_pool"
+"""Programs in which no kernel shares its work have no pool."""
+
+
+class WholeProgram:
+    """A program and one batch of float32 inputs; `close` ends its helpers.
+
+    Args:
+        file: where its shared object is written; nothing may be there that was loaded before.
+    """
+
+    def __init__(
+        self, program: NetworkProgram, inputs: Mapping[str, NDArray[Any]], file: Path
+    ) -> None:
+        file.write_bytes(program.code)
+        self._name = program.name
+        self._code = ctypes.CDLL(str(file))
+        self._entry = getattr(self._code, program.entry)
+        self._outputs = {o.name: aligned(np.zeros(o.shape, np.float32)) for o in program.outputs}
+        buffers: list[NDArray[Any]] = [
+            aligned(np.zeros(program.scratch_nbytes, np.uint8)),
+            aligned(np.frombuffer(program.constants, np.uint8)),
+            *(aligned(inputs[i.name][: program.batch]) for i in program.inputs),
+            *self._outputs.values(),
+        ]
+        self._buffers = buffers
+        self._handles = (ctypes.c_void_p * len(buffers))(*(each.ctypes.data for each in buffers))
+        self._offsets = (ctypes.c_int64 * len(buffers))()
+        threads = program.target.model.threads
+        self._threads = threads if hasattr(self._code, _OPEN) else 1
+        self._is_closed = False
+        self._begun = [threading.Semaphore(0) for _ in range(self._threads - 1)]
+        self._broken: list[Exception] = []
+        self._helpers = [
+            start_thread(
+                partial(self._help, begun),
+                name="tilefarm helper",
+                broken=self._broken.append,
+            )
+            for begun in self._begun
+        ]
+
+    def call(self) -> None:
+        """Run the batch."""
+        if self._helpers:
+            self._code.tilefarm_open_pool(ctypes.c_int64(self._threads))
+            for begun in self._begun:
+                begun.release()
+        failed = self._entry(self._handles, self._offsets)
+        if self._helpers:
+            self._code.tilefarm_close_pool()
+        if failed or self._broken:
+            raise InfraError(f"{self._name} ended with an error")
+
+    def outputs(self) -> dict[str, NDArray[np.float32]]:
+        """What the last call made of the batch."""
+        return {name: values.copy() for name, values in self._outputs.items()}
+
+    def close(self) -> None:
+        """End the helpers."""
+        self._is_closed = True
+        for begun in self._begun:
+            begun.release()
+        for helper in self._helpers:
+            helper.join()
+
+    def _help(self, begun: threading.Semaphore) -> None:
+        while begun.acquire() and not self._is_closed:
+            self._code.tilefarm_help()
