@@ -46,6 +46,9 @@ _MOST_HIGH: Final = 4
 
 _MOST_BLOCKS: Final = 4
 
+_FEW: Final = 2
+"""Sums of one block that wait for one another if there are not as many."""
+
 _INT16_NBYTES: Final = 2
 
 
@@ -88,12 +91,15 @@ def _declare_stack(draft: Draft, workload: Workload) -> None:
 
 
 def _wished(draft: Draft) -> Iterator[dict[str, int]]:
-    """Points from the one that is best as a rule: many sums of few blocks, then tall tiles."""
+    """Points from the one that is best as a rule: few blocks, many sums of them, tall tiles.
+
+    Weights of every block are a stream of their own, which a far cache may be slow to serve.
+    """
     names = ("tiles", "high", "blocks")
 
     def rank(values: tuple[int, ...]) -> tuple[int, ...]:
         tiles, high, blocks = values
-        return -prod(values), blocks, -max(tiles, high)
+        return int(tiles * high < _FEW), blocks, -prod(values), -max(tiles, high)
 
     for shared, values, rows, order in product(
         reversed(draft.domain("shared")),
