@@ -155,18 +155,21 @@ def run(args: argparse.Namespace) -> int:
     figures = list(figures_of(measured, peak))
     head = f"machine  {machine()}; {args.data} data, one thread"
     said = absent or f"oneDNN {library.version if library else ''}"
+    dot = isa_of(target.host).dot
+    limit = f"peak     {peak / 1e9:.0f} GMAC/s of {dot}" if peak else "peak     not measured"
 
     def document() -> dict[str, Any]:
         return {
             "machine": machine(),
             "data": args.data,
             "onednn": absent or (library and library.version),
+            "dot": dot,
             "peak_products_per_second": peak,
             "layers": [each.document() for each in measured],
             "figures": [figure.row() for figure in figures],
         }
 
-    tell(args, (head, said, *_table(measured, peak), *figure_table(figures)), document)
+    tell(args, (head, said, limit, *_table(measured, peak), *figure_table(figures)), document)
     return gated(args, figures)
 
 

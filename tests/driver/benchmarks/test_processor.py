@@ -52,6 +52,7 @@ def test_layers_are_measured(data: str, capsys: pytest.CaptureFixture[str]) -> N
     assert [depthwise["products"], convolution["products"]] == [49 * 9 * 1024, 49 * 256 * 512]
     assert 0 < depthwise["seconds"] <= depthwise["default_seconds"]
     assert document["peak_products_per_second"] > 0
+    assert document["dot"]
 
 
 def test_a_machine_without_onednn_says_so(
