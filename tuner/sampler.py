@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from tilefarm.space import Constraint, Point, SearchSpace, violations
+from tilefarm.space import Point, SearchSpace, violations
 
 from tuner.functional_constraints import evaluation, variables_of
 from tuner.propagate import Flags
@@ -17,7 +17,6 @@ _WIDTH: Final = 512
 _WIDER: Final = (1, 4, 16)
 _CHILDREN: Final = 6
 """Children of a pair that are drawn for one valid one; about a third of them are valid."""
-_PROOF_LIMIT: Final = 200_000
 
 
 class Sampler:
@@ -231,36 +230,6 @@ class Sampler:
             if v in self._domains and v != name
         }
         return sorted(partners)
-
-    # -- why there is nothing ----------------------------------------------------------------------
-
-    def explain_empty(self) -> list[str]:
-        """Names of constraints that together leave no point, none of which can be spared.
-
-        [] when the space has a point. Found by deletion; where the proof of a smaller conflict
-        would take too long, the larger one is kept.
-        """
-        if not self._refuted(self.space.constraints):
-            return []
-        conflict = list(self.space.constraints)
-        size = len(conflict)
-        while size >= 1:
-            at = 0
-            while at < len(conflict):
-                rest = conflict[:at] + conflict[at + size :]
-                if self._refuted(rest):
-                    conflict = rest
-                else:
-                    at += size
-            size //= 2
-        return [c.name for c in conflict]
-
-    def _refuted(self, constraints: Sequence[Constraint]) -> bool:
-        search = Search(self.space, constraints)
-        try:
-            return next(search.scan(give_up_after=_PROOF_LIMIT), None) is None
-        except TimeoutError:
-            return False
 
     # -- rows and points ---------------------------------------------------------------------------
 

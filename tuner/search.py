@@ -7,14 +7,14 @@ first in chunks makes it complete; keeping a random part of each level makes it 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from tilefarm.space import Constraint, SearchSpace, holds
+from tilefarm.space import SearchSpace, holds
 
 from tuner.propagate import EXACT, FAR, Flags, Floats, VariableBoxes
 from tuner.search_plan import Effect, SearchPlan
@@ -50,27 +50,19 @@ class PartialPoints:
 
 
 class Search:
-    """The compiled search of one space. `constraints` may be a part of the space's own."""
+    """The compiled search of one space."""
 
-    def __init__(self, space: SearchSpace, constraints: Sequence[Constraint] | None = None) -> None:
+    def __init__(self, space: SearchSpace) -> None:
         self._space = space
-        self._constraints = tuple(space.constraints if constraints is None else constraints)
-        self._plan = plan = SearchPlan(space, self._constraints)
+        self._plan = plan = SearchPlan(space)
         self.index = plan.index
         self._tunables = [self.index[v.name] for v in space.tunables]
         self._root = self._narrowed_root(plan.before_any_choice())
         self.levels = plan.levels() if self._root.count else ()
 
-    def scan(
-        self, allowed: Allowed | None = None, *, give_up_after: int | None = None
-    ) -> Iterator[Rows]:
-        """Every valid point once, in the order of the search, in blocks of rows.
-
-        Raises:
-            TimeoutError: more than `give_up_after` partial points were looked at.
-        """
+    def scan(self, allowed: Allowed | None = None) -> Iterator[Rows]:
+        """Every valid point once, in the order of the search, in blocks of rows."""
         stack = [(0, self._root)]
-        looked_at = 0
         while stack:
             depth, partial = stack.pop()
             if not partial.count:
@@ -81,9 +73,6 @@ class Search:
                     yield rows
                 continue
             after = self._expand(depth, partial, allowed, None)
-            looked_at += after.count
-            if give_up_after is not None and looked_at > give_up_after:
-                raise TimeoutError(f"no end after {looked_at} partial points")
             stack += [(depth + 1, chunk) for chunk in reversed(_chunks(after))]
 
     def beam(
@@ -171,7 +160,7 @@ class Search:
     def _holds(self, row: Rows) -> bool:
         """Whether a row is valid, in whole numbers."""
         point = {v.name: int(x) for v, x in zip(self._space.variables, row, strict=True)}
-        return all(holds(c, point) for c in self._constraints) and all(
+        return all(holds(c, point) for c in self._space.constraints) and all(
             point[v.name] in v.domain for v in self._space.variables if v.domain
         )
 

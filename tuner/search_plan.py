@@ -38,11 +38,11 @@ class BranchLevel:
 
 
 class SearchPlan:
-    """How one space is searched. `constraints` may be a part of the space's own."""
+    """How one space is searched."""
 
-    def __init__(self, space: SearchSpace, constraints: Sequence[Constraint]) -> None:
+    def __init__(self, space: SearchSpace) -> None:
         self._space = space
-        self._constraints = constraints
+        self._constraints = constraints = space.constraints
         self.index = {v.name: i for i, v in enumerate(space.variables)}
         self._values = {v.name: np.asarray(v.domain, dtype=np.float64) for v in space.variables}
         self._variables = {id(c): variables_of(c) for c in constraints}

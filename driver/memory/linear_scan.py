@@ -1,6 +1,6 @@
 """Linear scan: buffers come and go in the order of time and take the best gap that is free.
 
-The rules of choosing a gap, of fixed ranges, directions and spilling are those that the linear-scan
+The rules of choosing a gap and of fixed ranges are those that the linear-scan
 allocator of Intel's npu_compiler is tested for (vpux_compiler unit tests, `linear_scan_tests`).
 """
 
@@ -8,27 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from enum import Enum
 
 from driver.memory.list_scheduler import LiveRange
 from driver.memory.problem import AddressRange, Placement
 
 
-class Direction(Enum):
-    """From which end of a gap a buffer is cut."""
-
-    UP = "up"
-    DOWN = "down"
-
-
 @dataclass(frozen=True, slots=True)
 class BufferRequest:
-    """Bytes that somebody wants under a name. Light ones are spilled first."""
+    """Bytes that somebody wants under a name."""
 
     name: str
     nbytes: int
     alignment: int = 1
-    spill_weight: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +39,10 @@ class _Gap:
     begin: int
     end: int
 
-    def cut(self, request: BufferRequest, direction: Direction) -> int | None:
+    def cut(self, request: BufferRequest) -> int | None:
         """The offset at which the request lies in this gap; None when it does not fit."""
-        step = request.alignment
-        if direction is Direction.UP:
-            offset = -(-self.begin // step) * step
-            return offset if offset + request.nbytes <= self.end else None
-        offset = (self.end - request.nbytes) // step * step
-        return offset if offset >= self.begin else None
+        offset = -(-self.begin // request.alignment) * request.alignment
+        return offset if offset + request.nbytes <= self.end else None
 
 
 class LinearScan:
@@ -76,59 +63,26 @@ class LinearScan:
         """What is taken, by address."""
         return tuple(sorted(self._taken.values(), key=lambda r: (r.offset, r.end)))
 
-    def allocate(
-        self, requests: Sequence[BufferRequest], direction: Direction = Direction.UP
-    ) -> tuple[Range, ...] | None:
-        """Places all requests in the given order, or none: then None, and nothing has changed."""
-        before = dict(self._taken)
-        for request in requests:
-            offset = self._find(request, direction)
-            if offset is None:
-                self._taken = before
-                return None
-            self._taken[request.name] = Range(request, offset)
-        return tuple(self._taken[r.name] for r in requests)
+    def allocate(self, request: BufferRequest) -> Range | None:
+        """Places it in the smallest gap before the open end that fits, or at the open end.
 
-    def allocate_spilling(
-        self, request: BufferRequest, direction: Direction = Direction.UP
-    ) -> tuple[Range, tuple[Range, ...]] | None:
-        """Places one request, at the cost of lighter ones if need be: (its range, those spilled).
-
-        Ranges are removed by growing weight until the request fits; those that do not lie where it
-        then lies stay after all. None, and nothing has changed, when even an empty memory is too
-        small.
+        None, and nothing has changed, when it fits nowhere.
         """
-        before = dict(self._taken)
-        lightest = sorted(self._taken.values(), key=lambda r: r.request.spill_weight)
-        removed: list[Range] = []
-        while (placed := self.allocate([request], direction)) is None:
-            if not lightest:
-                self._taken = before
-                return None
-            victim = lightest.pop(0)
-            removed.append(victim)
-            del self._taken[victim.request.name]
-        (own,) = placed
-        spilled = tuple(r for r in removed if r.offset < own.end and own.offset < r.end)
-        self._taken.update({r.request.name: r for r in removed if r not in spilled})
-        return own, spilled
+        gaps = self._gaps()
+        fits = [
+            (gap.end - gap.begin, at, offset)
+            for at, gap in enumerate(gaps)
+            if (offset := gap.cut(request)) is not None
+        ]
+        inner = [fit for fit in fits if fit[1] != len(gaps) - 1]
+        if not fits:
+            return None
+        placed = self._taken[request.name] = Range(request, min(inner or fits)[2])
+        return placed
 
     def free(self, name: str) -> None:
         """Gives back what is taken under a name."""
         del self._taken[name]
-
-    def _find(self, request: BufferRequest, direction: Direction) -> int | None:
-        """Best fit among all gaps but the last one in the direction; that one if no other fits."""
-        gaps = self._gaps()
-        if direction is Direction.DOWN:
-            gaps.reverse()
-        fits = [
-            (gap.end - gap.begin, at, offset)
-            for at, gap in enumerate(gaps)
-            if (offset := gap.cut(request, direction)) is not None
-        ]
-        inner = [fit for fit in fits if fit[1] != len(gaps) - 1]
-        return min(inner or fits)[2] if fits else None
 
     def _gaps(self) -> list[_Gap]:
         taken = sorted([*self._fixed, *((r.offset, r.end) for r in self._taken.values())])
@@ -159,11 +113,11 @@ def place(
         request = BufferRequest(
             new.buffer.name, new.buffer.nbytes, new.buffer.alignment or memory.alignment
         )
-        found = scan.allocate([request])
+        found = scan.allocate(request)
         if found is None:
             return None
         alive.append(new)
-        placed[new.buffer.name] = placement_of(new, found[0].offset)
+        placed[new.buffer.name] = placement_of(new, found.offset)
     return tuple(placed[r.buffer.name] for r in ranges)
 
 

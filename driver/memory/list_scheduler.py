@@ -20,10 +20,6 @@ class LiveRange:
     first_op: int
     last_op: int
 
-    def meets(self, other: LiveRange) -> bool:
-        """Whether both are needed at some time, so that they cannot share bytes."""
-        return self.first_op <= other.last_op and other.first_op <= self.last_op
-
 
 def list_order(problem: Problem) -> tuple[Op, ...]:
     """The operations, each after those that write what it reads, otherwise in the given order.

@@ -9,7 +9,6 @@ can say, `Largest` for times that overlap. Variables are tunable (chosen by the 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -169,13 +168,3 @@ def holds(constraint: Constraint, point: Point) -> bool:
             return point[value_name] == max(point[option] for option in options)
         case Table(variables=variables, rows=rows):
             return tuple(point[v] for v in variables) in rows
-
-
-def point_to_json(point: Point) -> str:
-    """A point as canonical JSON: the form in which records hold it."""
-    return canonical_json(dict(point))
-
-
-def point_from_json(text: str) -> dict[str, int]:
-    """The point that `point_to_json` wrote."""
-    return {str(k): int(v) for k, v in json.loads(text).items()}

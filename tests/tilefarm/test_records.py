@@ -23,8 +23,6 @@ from tilefarm.space import (
     Table,
     Variable,
     holds,
-    point_from_json,
-    point_to_json,
     violations,
 )
 from tilefarm.trace import Argument, Step, Trace
@@ -260,11 +258,6 @@ def test_a_space_is_known_by_its_content() -> None:
     assert TILES.digest == replace(TILES).digest
     assert TILES.digest != replace(TILES, version=2).digest
     assert [variable.name for variable in TILES.tunables] == ["inner", "outer", "order"]
-
-
-@given(st.dictionaries(st.text(max_size=5), st.integers(), max_size=5))
-def test_a_point_survives_json(point: dict[str, int]) -> None:
-    assert point_from_json(point_to_json(point)) == point
 
 
 def test_an_artifact_knows_the_digest_of_its_code() -> None:

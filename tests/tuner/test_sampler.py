@@ -130,20 +130,6 @@ def test_points_given_by_their_tunables_are_judged_as_by_brute_force(space: Sear
         assert set(found) == good
 
 
-@settings(max_examples=40, deadline=None)
-@given(spaces())
-def test_an_empty_space_is_explained_by_a_minimal_conflict(space: SearchSpace) -> None:
-    conflict = Sampler(space).explain_empty()
-    assert bool(conflict) == (not brute_force(space))
-    by_name = {c.name: c for c in space.constraints}
-    for left_out in conflict:
-        rest = tuple(by_name[n] for n in conflict if n != left_out)
-        smaller = SearchSpace(
-            name="", version=1, variables=space.variables, constraints=rest, default=()
-        )
-        assert brute_force(smaller)
-
-
 def test_derived_values_follow_from_tunables() -> None:
     space = conv_like_space()
     point = Sampler(space).complete(dict(space.default))
@@ -167,9 +153,7 @@ def test_a_point_is_explained_by_the_names_of_what_it_breaks() -> None:
     assert sampler.explain({"extent": 12, "outer": 4, "inner": 3}) == []
 
 
-def test_the_conflict_of_an_empty_space_leaves_out_what_is_innocent() -> None:
-    assert Sampler(empty_space()).explain_empty() == ["prod", "at_most_six", "at_least_two"]
-    assert Sampler(pair_space()).explain_empty() == []
+def test_an_empty_space_has_no_samples() -> None:
     assert Sampler(empty_space()).sample(3, np.random.default_rng(0)) == []
 
 

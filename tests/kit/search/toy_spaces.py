@@ -16,7 +16,6 @@ from tilefarm.space import (
     Sum,
     Table,
     Variable,
-    point_to_json,
 )
 
 
@@ -178,7 +177,7 @@ def trial_of(
     """The record of a candidate; its trace is as unique as its point."""
     return Trial(
         workload=Digest.of(task.encode()),
-        trace=Digest.of(point_to_json(point).encode()),
+        trace=Digest.of_json(dict(point)),
         point=tuple(sorted(point.items())),
         status=status,
         cycles=cycles,
