@@ -55,6 +55,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_judge_option(parser)
     add_promise_option(parser)
+    option(
+        "--compare",
+        choices=["onnxruntime"],
+        help="its times for the same model beside the program's, in turns, on --target cpu",
+    )
     add_search_options(parser)
     add_network_options(parser)
     add_farm_options(parser)

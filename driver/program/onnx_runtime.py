@@ -9,7 +9,6 @@ import importlib.util
 import json
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,6 +16,7 @@ import numpy as np
 from tilefarm.errors import InfraError, SettingsError
 
 from driver.network import Arrays, FloatArray, Graph, GraphInput
+from driver.report.comparison import LibraryLayer
 
 _KERNEL: Final = "_kernel_time"
 """How the profiler's names of what a node takes end."""
@@ -37,15 +37,6 @@ def peer_version() -> str:
     import onnxruntime
 
     return str(onnxruntime.__version__)
-
-
-@dataclass(frozen=True, slots=True)
-class LibraryLayer:
-    """A node of the graph that ONNX Runtime made of a model, and the least that it took."""
-
-    name: str
-    operator: str
-    seconds: float
 
 
 class LibraryNetwork:

@@ -18,6 +18,7 @@ from driver.report.progress_chart import progress_chart
 from driver.report.summary import RunSummary
 from driver.report.tables import (
     accuracy_table,
+    comparison_section,
     count,
     failure_table,
     layer_table,
@@ -68,6 +69,8 @@ def _sections(summary: RunSummary) -> list[tuple[str, str]]:
     sections.append(("Workers and devices", gantt_chart(summary.spans)))
     if summary.profile:
         sections.append(("The program, layer by layer", profile_section(summary.profile)))
+    if summary.comparison:
+        sections.append(("Beside another library", comparison_section(summary.comparison)))
     if summary.timeline:
         words = (
             f"<p class=sub>{escape(summary.timeline.layer)}: "

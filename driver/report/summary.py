@@ -14,6 +14,7 @@ from typing import Any
 from tilefarm.measurement import TimelineEvent
 
 from driver.network import AnswerKind, Compared, Judgement, RemedyPlan
+from driver.report.comparison import Comparison
 from driver.report.cost import NOT_KNOWN, Cost, gain, total
 from driver.report.noise_chart import NoiseRow
 from driver.report.profile import Profile, remark_on_whole
@@ -280,6 +281,7 @@ class RunSummary:
         network_seconds: by the clock, where that tells what kernels take; all of the program's.
         profile: what the layers of the assembled program take on a device, one by one.
         network_time: what they take at the clock of the target's board, in words.
+        comparison: with another library on the same machine, if that was wanted.
         noise: of every layer, if the promise was broken at first.
         plans: what was tried to keep it, see `driver.network.accuracy.plans`.
         facts: (name, value) of anything else worth a line: versions, seed, host.
@@ -299,6 +301,7 @@ class RunSummary:
     network_seconds: float | None = None
     network_time: str = ""
     profile: Profile | None = None
+    comparison: Comparison | None = None
     noise: tuple[NoiseRow, ...] = ()
     plans: tuple[RemedyPlan, ...] = ()
     facts: tuple[tuple[str, str], ...] = ()

@@ -8,7 +8,8 @@ from tilefarm.plural import form, plural
 from tilefarm.printable import page_text as escape
 
 from driver.network import CYCLES_ARE, RemedyPlan, Unit, value_text
-from driver.report.cost import Cost, microseconds
+from driver.report.comparison import Comparison
+from driver.report.cost import Cost, gain, microseconds
 from driver.report.summary import Accuracy, LayerRow, RunSummary, SessionRow, WorkloadRow
 
 
@@ -176,6 +177,26 @@ def differing(accuracy: Accuracy) -> str:
 def _differ(accuracy: Accuracy) -> str:
     samples = plural(accuracy.images, "sample")
     return f"{accuracy.differing} of {samples} {form(accuracy.differing, 'differs', 'differ')}"
+
+
+def comparison_section(comparison: Comparison) -> str:
+    """The program beside a library, and what the library's own layers take."""
+    rows = [("this program", microseconds(comparison.seconds), "")]
+    rows += [
+        (
+            escape(f"{comparison.library}, {each.kind}"),
+            microseconds(each.seconds),
+            times(gain(each.seconds, comparison.seconds)),
+        )
+        for each in comparison.times
+    ]
+    layers = (
+        (escape(each.name), escape(each.operator), microseconds(each.seconds))
+        for each in comparison.layers
+    )
+    return table(("whole network, in turns", "least", "of ours"), rows) + table(
+        ("its layer", "operator", "least"), layers, words=2
+    )
 
 
 def failure_table(summary: RunSummary) -> str:

@@ -20,10 +20,13 @@ from driver.network import judge_of
 from driver.program.arena import Arena
 from driver.program.evaluate import differing_samples, run_program
 from driver.program.model import NetworkProgram, network_program, program_job
+from driver.program.onnx_runtime import INSTALL, has_peer
 from driver.program.profile import profiled
+from driver.report.comparison import Comparison
 from driver.report.profile import Profile
 from driver.report.summary import Accuracy, KernelTimeline
 from driver.report.terminal.profile_text import against_the_whole
+from driver.tune.compared import compared
 from driver.tune.judged import judge_samples
 from driver.tune.output import OutputFolder
 from driver.tune.prepared import Prepared, best_of, trials_of
@@ -46,6 +49,7 @@ class Finished:
     network_seconds: float | None
     timeline: KernelTimeline | None
     profile: Profile | None
+    comparison: Comparison | None = None
 
 
 @dataclass(slots=True)
@@ -99,6 +103,7 @@ class FinalSteps:
             network_seconds=profile.network_seconds if profile else None,
             timeline=timeline,
             profile=profile,
+            comparison=self._comparison(program),
         )
 
     def _assemble(self, arena: Arena, kept: Reproducers) -> NetworkProgram:
@@ -218,6 +223,30 @@ class FinalSteps:
                 return None
             say(against_the_whole(profile))
         return profile
+
+    def _comparison(self, program: NetworkProgram) -> Comparison | None:
+        """Beside ONNX Runtime, if that is wanted and there."""
+        if self._context.settings.compare is None:
+            return None
+        with self._context.step("compare") as say:
+            if not has_peer():
+                say(f"ONNX Runtime is not installed: {INSTALL}")
+                return None
+            try:
+                found = compared(
+                    program,
+                    self._context.settings.model,
+                    self._prepared.files,
+                    self._context.runner(self._resources.leases, 1),
+                    limit_seconds=self._limit_seconds(),
+                    run_id=self._context.run_id,
+                    folder=self._context.scratch,
+                )
+            except TilefarmError as error:
+                say(f"none: {error.what}")
+                return None
+            say(f"in turns with {found.library}")
+        return found
 
     def _limit_seconds(self) -> float:
         """What a device may take for one batch, by what the best kernels took on these devices."""

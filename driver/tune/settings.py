@@ -42,6 +42,7 @@ class TuneSettings:
         seed: of everything that is random.
         lookahead: candidates that are out at most, proposed and not ended; None: as the folder was
             searched before, or the tuner's usual number.
+        compare: the library whose times stand beside the program's; processors only.
         operations: how the run's processes are watched.
     """
 
@@ -57,6 +58,7 @@ class TuneSettings:
     proposer: str = DEFAULT_PROPOSER
     seed: int = 0
     lookahead: int | None = None
+    compare: str | None = None
     farm: FarmSettings = field(default_factory=FarmSettings)
     operations: Operations = UNWATCHED
 

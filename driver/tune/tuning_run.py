@@ -29,6 +29,7 @@ from driver.report.terminal.interrupts import Interrupts
 from driver.report.trace import chrome_trace
 from driver.stop_token import StopToken
 from driver.targets import usable_target
+from driver.tune.compared import check_comparable
 from driver.tune.finish import FinalSteps, Finished
 from driver.tune.output import OutputFolder, RunIdentity
 from driver.tune.prepared import Prepared, best_of, trials_of
@@ -104,6 +105,8 @@ class _TuningRun:
 
     def run(self) -> int:
         target = usable_target(self._farm_settings.target)
+        if self._settings.compare is not None:
+            check_comparable(target, self._farm_settings.tracker)
         files = read(self._context)
         folder = self._open(target, files.model_digest)
         self._context.watch.write_into(folder.log)
@@ -252,6 +255,7 @@ class _TuningRun:
             network_cycles=cycles,
             network_seconds=done.network_seconds if done else None,
             profile=done.profile if done else None,
+            comparison=done.comparison if done else None,
             network_time=target.board.time_of(cycles) if cycles else "",
             facts=(
                 ("machine", machine()),

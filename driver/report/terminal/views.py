@@ -16,6 +16,7 @@ from tilefarm.printable import printable
 
 from driver.report.cost import gain, microseconds
 from driver.report.summary import RunSummary, brief
+from driver.report.terminal.comparison_text import comparison_lines
 from driver.report.terminal.ended import Ended, Shown
 from driver.report.terminal.profile_text import profile_lines
 from driver.report.terminal.search_status import SearchStatus, WorkloadLine
@@ -234,6 +235,8 @@ def _final(event: Ended, width: int) -> RenderableType:
         parts += ["", workload_table(summary, width)]
     if summary.profile is not None and not summary.run.has_accelerator:
         parts += ["", *map(Text, map(printable, profile_lines(summary.profile)))]
+    if summary.comparison is not None:
+        parts += ["", *map(Text, map(printable, comparison_lines(summary.comparison)))]
     if event.summary.accuracy is not None:
         parts += ["", accuracy_table(event.summary.accuracy)]
         if event.summary.accuracy.judgement:

@@ -18,7 +18,8 @@ def test_the_document_is_flat() -> None:
         "total_seconds", "search_seconds", "first_measured_seconds", "trials_per_second",
         "trials_this_session", "split", "workloads", "layers", "sessions", "accuracy", "plans",
         "network_cycles", "network_seconds", "network_time", "network_by_kernels", "remark",
-        "arena_nbytes", "profile", "has_accelerator", "facts", "interrupted", "speedup", *COSTS,
+        "arena_nbytes", "profile", "comparison", "has_accelerator", "facts", "interrupted",
+        "speedup", *COSTS,
     } == document.keys()  # fmt: skip
     assert [document[name] for name in COSTS] == [20000, 6600, None, None]
 
