@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     )
     from driver.network.frontend.data import Dataset, dataset_of, load_data, read_arrays
     from driver.network.frontend.dynamic_dimensions import Extents, read_extents
+    from driver.network.frontend.for_target import import_for
     from driver.network.frontend.held_out import held_out
     from driver.network.frontend.onnx import import_model
     from driver.network.frontend.origins import Origin
@@ -100,6 +101,7 @@ if TYPE_CHECKING:
     from driver.network.integer.real_run import real_workload
     from driver.network.integer.reference import StepRun, run_integer, run_workload, step_runs
     from driver.network.integer.samples import sample_inputs
+    from driver.network.integer.searched import is_searched
     from driver.network.partition.partitioner import partition_network
     from driver.network.partition.qlinear_layers import QLinearLayer
     from driver.network.partition.unsupported import is_accelerated
@@ -115,6 +117,7 @@ if TYPE_CHECKING:
     )
     from driver.network.quantize.methods import DEFAULT_METHOD, DEFAULT_PERCENT
     from driver.network.quantize.options import AS_USUAL, DATA_NEEDED, Quantization
+    from driver.network.quantize.processor_quantization import has_own_arithmetic, in_words
     from driver.network.quantize.quantizer import require_layers
     from driver.network.quantize.ranges import ranges_of, tensors_without_range
 else:

@@ -14,7 +14,7 @@ from tilefarm.target import Target
 from driver.network.examples.zoo import model_files
 from driver.network.frontend.data import Dataset, load_data
 from driver.network.frontend.dynamic_dimensions import Extents
-from driver.network.frontend.onnx import import_model
+from driver.network.frontend.for_target import import_for
 from driver.network.frontend.origins import Origin, origins
 from driver.network.frontend.seeded import seeded_data
 from driver.network.graph.ir import Graph
@@ -24,6 +24,7 @@ from driver.network.partition.partitioner import partition_network
 from driver.network.quantize.fitting import fit_quantization
 from driver.network.quantize.float_form import float_form
 from driver.network.quantize.options import AS_USUAL, Quantization
+from driver.network.quantize.processor_quantization import in_words
 
 _WIDTH: Final = 100
 _SEEDED_RUNS: Final = 4
@@ -68,6 +69,8 @@ class Forms:
         """How it became integers, and why so where that was left open: lines of 100 columns."""
         if self.how.floats:
             yield str(self.how)
+        elif not self.network.target.has_accelerator:
+            yield in_words(self.graph, self.how)
         else:
             yield "int8 by the ranges in the model" if self.graph.ranges else f"int8 by {self.how}"
         for note in self.notes:
@@ -91,12 +94,13 @@ def forms_of(source: NetworkSource, target: Target) -> Forms:
     """
     with tempfile.TemporaryDirectory(prefix="tilefarm-network-") as folder:
         files = model_files(source.model, source.calibration, Path(folder))
-        graph = import_model(files.model, source.extents)
+        graph = import_for(target, files.model, source.extents)
         data = None if files.calibration is None else load_data(files.calibration, graph)
         made_from = origins(files.model, graph)
     inputs = None if data is None else data.inputs
     fitted = fit_quantization(target, graph, inputs, source.how)
-    graph = float_form(graph, inputs, fitted.how)
+    if target.has_accelerator:
+        graph = float_form(graph, inputs, fitted.how)
     return Forms(
         graph=graph,
         made_from=made_from,

@@ -33,6 +33,7 @@ from driver.network import (
     estimated_cycles,
     expected_loss,
     float_form,
+    has_own_arithmetic,
     is_chance,
     judge_of,
     judgement,
@@ -176,12 +177,36 @@ class _Judging:
         is_kept = found.is_kept
         if is_said:
             is_kept = self._points(self._integers) <= self._promise.limit
+        if not self._target.has_accelerator:
+            return self._on_processor(judged, is_kept=is_kept)
         if not is_kept:
             noise, layers = self._blame()
             judged = replace(judged, blamed=tuple(layers), noise=_rows(noise, judged))
         if is_said:
             return self._repaired(judged, is_kept=is_kept)
         return judged if is_kept else self._warned(judged)
+
+    def _on_processor(self, judged: JudgedNetwork, *, is_kept: bool) -> JudgedNetwork:
+        """As it is: remedies are about the arithmetic of accelerators.
+
+        Raises:
+            SettingsError: the user asked for a promise that is not kept.
+        """
+        if is_kept:
+            return judged
+        remedy = "--keep-float NAME,... keeps layers in float32, --calibration METHOD other ranges"
+        if has_own_arithmetic(self._files.graph):
+            remedy = "quantize the model otherwise: a processor computes what its file says"
+        if self._promise.is_said:
+            points = points_text(max(self._points(self._integers), 0))
+            raise SettingsError(
+                f"--max-loss {self._promise.points:g} is not kept: a loss of {points} is expected,"
+                " and remedies are searched for accelerators alone",
+                remedy,
+            )
+        verdict = judged.judgement.verdict() if judged.judgement else ""
+        self._context.say(f"accuracy: {verdict}\n  try: {remedy}")
+        return judged
 
     def doing(self) -> str:
         """What takes so long, in words."""

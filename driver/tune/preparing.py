@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 from tilefarm.plural import plural
@@ -9,10 +10,13 @@ from tilefarm.target import Target
 
 from driver.campaign.tasks import tasks_of
 from driver.network import (
+    Fitted,
     calibration_notes,
     fit_quantization,
+    has_own_arithmetic,
     held_out,
-    import_model,
+    import_for,
+    in_words,
     kind_of,
     load_data,
     model_digest,
@@ -29,7 +33,7 @@ from driver.tune.run_context import RunContext
 _SEEDED_RUNS: Final = 4
 
 
-def read(context: RunContext) -> Files:
+def read(context: RunContext, target: Target) -> Files:
     """Import the model, and load or make the data.
 
     Raises:
@@ -38,12 +42,13 @@ def read(context: RunContext) -> Files:
     """
     settings = context.settings
     with context.step("import") as say:
-        graph = import_model(settings.model, settings.extents)
+        graph = import_for(target, settings.model, settings.extents)
         digest = model_digest(settings.model)
         say(f"{graph.name}, {plural(len(graph.nodes), 'operator')}")
         require_layers(graph, settings.quantization)
         calibration = None
-        if settings.calibrate is None and not settings.quantization.floats:
+        needs_none = settings.quantization.floats or has_own_arithmetic(graph)
+        if settings.calibrate is None and not needs_none:
             ranges_of(graph, None)  # refused before anything is started
         elif settings.calibrate is not None:
             calibration = load_data(settings.calibrate, graph)
@@ -74,6 +79,24 @@ def read(context: RunContext) -> Files:
     return files
 
 
+def _arithmetic(files: Files, fitted: Fitted, target: Target) -> Iterator[str]:
+    """How the network became what is computed."""
+    graph, calibration = files.graph, files.calibration
+    samples = "" if calibration is None else plural(calibration.samples, "sample")
+    if fitted.how.floats:
+        yield str(fitted.how)
+    elif target.has_accelerator:
+        if graph.ranges:
+            yield f"int8 by {plural(len(graph.ranges), 'range')} in the model"
+        if samples:
+            yield f"int8 by {samples}, {fitted.how}"
+    else:
+        yield in_words(graph, fitted.how)
+        if samples:
+            decides = has_own_arithmetic(graph)
+            yield "calibration data are only looked at: the file decides" if decides else samples
+
+
 def prepare(context: RunContext, files: Files, target: Target) -> Prepared:
     """Quantize the network for a target, divide it into kernels, and give each a space.
 
@@ -85,12 +108,8 @@ def prepare(context: RunContext, files: Files, target: Target) -> Prepared:
         data = None if calibration is None else calibration.inputs
         fitted = fit_quantization(target, graph, data, settings.quantization)
         quantized = fitted.quantized
-        if graph.ranges:
-            say(f"int8 by {plural(len(graph.ranges), 'range')} in the model")
-        if fitted.how.floats:
-            say(str(fitted.how))
-        elif calibration is not None:
-            say(f"int8 by {plural(calibration.samples, 'sample')}, {fitted.how}")
+        for words in _arithmetic(files, fitted, target):
+            say(words)
     for note in fitted.notes:
         context.say(f"quantization: {note}")
     if calibration is not None:
@@ -99,8 +118,11 @@ def prepare(context: RunContext, files: Files, target: Target) -> Prepared:
     with context.step("partition") as say:
         network = partition_network(quantized, target)
         on_accelerator = sum(s.place == "accelerator" for s in network.steps)
-        say(f"{plural(on_accelerator, 'kernel')} on the accelerator")
-        say(f"{len(network.steps) - on_accelerator} on the CPU")
+        if target.has_accelerator:
+            say(f"{plural(on_accelerator, 'kernel')} on the accelerator")
+            say(f"{len(network.steps) - on_accelerator} on the CPU")
+        else:
+            say(plural(len(network.steps), "kernel"))
         say(f"{network.macs / 1e6:.2f} million MACs")
     judged = judge_promise(context, files, target, fitted, network)
     with context.step("spaces") as say:

@@ -73,7 +73,7 @@ def layer_rows(network: Network, rows: Mapping[str, WorkloadRow]) -> tuple[Layer
             shape=shape_text(step.workload),
             macs=step.macs,
             output_nbytes=sum(t.nbytes for t in step.workload.outputs),
-            workload=rows.get(step.workload.name) if step.place == "accelerator" else None,
+            workload=rows.get(step.workload.name) if network.is_searched(step) else None,
         )
         for step in network.steps
     )

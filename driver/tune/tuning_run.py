@@ -107,7 +107,7 @@ class _TuningRun:
         target = usable_target(self._farm_settings.target)
         if self._settings.compare is not None:
             check_comparable(target, self._farm_settings.tracker)
-        files = read(self._context)
+        files = read(self._context, target)
         folder = self._open(target, files.model_digest)
         self._context.watch.write_into(folder.log)
         with TrialStore(folder.records) as store, self._resources(target, folder) as resources:

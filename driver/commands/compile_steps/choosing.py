@@ -12,7 +12,7 @@ from tilefarm.target import Target
 from tilefarm.workload import Workload
 
 from compile_worker.space import generate
-from driver.network import Network, is_accelerated
+from driver.network import Network, is_searched
 from tuner.sampler import Sampler
 
 
@@ -80,7 +80,7 @@ def _readings(rows: Sequence[Listed], words: str) -> Iterator[list[Listed]]:
 
 def points_in_space(workload: Workload, target: Target) -> float | None:
     """About how many schedules there are to choose from; None where there is no space."""
-    if not is_accelerated(workload, target):
+    if not is_searched(workload, target):
         return None
     sampler = Sampler(generate(workload, target).space)
     return sampler.survey(np.random.default_rng(0))[1]

@@ -92,7 +92,8 @@ class Subgraph:
 class Explanation:
     """All layers in order, and what they add up to.
 
-    `crossings` are the tensors that one of accelerator and processor makes and the other reads.
+    `crossings` are the tensors that one of accelerator and processor makes and the other reads;
+    without an accelerator (`has_accelerator`) there are none.
     """
 
     name: str
@@ -100,6 +101,7 @@ class Explanation:
     samples: int
     layers: tuple[ExplainedLayer, ...]
     crossings: tuple[str, ...]
+    has_accelerator: bool = True
 
     @property
     def macs(self) -> int:
@@ -162,6 +164,7 @@ def explain(
     return Explanation(
         name=network.name,
         target=network.target.name,
+        has_accelerator=network.target.has_accelerator,
         samples=samples,
         layers=tuple(layers),
         crossings=crossings(network),

@@ -25,7 +25,12 @@ _SAMPLES_AT_ONCE: Final = 8
 def noise_of(
     graph: Graph, quantized: QuantGraph, inputs: Mapping[str, FloatArray]
 ) -> dict[str, Noise]:
-    """The noise of every tensor that both networks have, by name, over samples [samples, ...]."""
+    """The noise of every tensor that both networks have, by name, over samples [samples, ...].
+
+    As in `driver.network.accuracy.noise_sources`, none of a network in ONNX's own arithmetic.
+    """
+    if quantized.is_in_onnx_arithmetic:
+        return {}
     total: dict[str, Noise] = {}
     samples = len(next(iter(inputs.values())))
     for start in range(0, samples, _SAMPLES_AT_ONCE):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from tilefarm.plural import plural
 from tilefarm.printable import page_text as escape
@@ -53,13 +54,20 @@ def _subgraphs(told: Explanation) -> str:
 
 def _tiles(told: Explanation) -> str:
     on = [layer.place for layer in told.layers]
+    everywhere = (count(told.macs), "MACs")
+    if not told.has_accelerator:
+        return _tiled((everywhere, (str(on.count("cpu")), "layers")))
     tiles = (
         (f"{100 * told.share_on_accelerator:.2f} %", "of the MACs on the accelerator"),
-        (count(told.macs), "MACs"),
+        everywhere,
         (str(on.count("accelerator")), "layers on the accelerator"),
         (str(on.count("cpu")), "on the processor"),
         (str(len(told.crossings)), "crossings"),
     )
+    return _tiled(tiles)
+
+
+def _tiled(tiles: Sequence[tuple[str, str]]) -> str:
     cells = "".join(f"<div class=tile><b>{b}</b><span>{s}</span></div>" for b, s in tiles)
     return f"<div class=tiles>{cells}</div>"
 

@@ -42,11 +42,26 @@ def lines(told: Explanation) -> Iterator[str]:
     for subgraph in told.subgraphs:
         yield from _wrapped(_subgraph_words(subgraph, letters))
     yield ""
+    yield from _places(told)
+    if dynamic := sum(_is_dynamic(layer) for layer in told.layers):
+        yield f"layers whose scales data decide in the file, and calibration here: {dynamic}"
+    if zeros := [f"{layer.name} {layer.scales.zero}" for layer in told.layers if layer.scales.zero]:
+        yield from _wrapped(f"layers whose real 0 is another integer: {', '.join(zeros)}")
+    if told.noise_rows:
+        yield f"SQNR: signal to quantization noise in dB, over {plural(told.samples, 'sample')}"
+
+
+def _places(told: Explanation) -> Iterator[str]:
+    """How much runs where."""
+    on = [layer.place for layer in told.layers]
+    if not told.has_accelerator:
+        yield f"{told.name} on {told.target}: {told.macs} MACs"
+        yield f"{plural(on.count('cpu'), 'layer')}, and {on.count(IN_PLACE)} without work"
+        return
     yield (
         f"{told.name} on {told.target}: {told.macs} MACs,"
         f" {100 * told.share_on_accelerator:.2f} % of them on the accelerator"
     )
-    on = [layer.place for layer in told.layers]
     yield (
         f"{plural(on.count('accelerator'), 'layer')} on the accelerator,"
         f" {on.count('cpu')} on the processor,"
@@ -56,11 +71,6 @@ def lines(told: Explanation) -> Iterator[str]:
     yield from _wrapped(
         f"{plural(len(told.crossings), 'crossing')} between the two: {crossing or 'none'}"
     )
-    if dynamic := sum(_is_dynamic(layer) for layer in told.layers):
-        yield f"layers whose scales data decide in the file, and calibration here: {dynamic}"
-    if zeros := [f"{layer.name} {layer.scales.zero}" for layer in told.layers if layer.scales.zero]:
-        yield from _wrapped(f"layers whose real 0 is another integer: {', '.join(zeros)}")
-    yield f"SQNR: signal to quantization noise in dB, over {plural(told.samples, 'sample')}"
 
 
 def _noise(told: Explanation) -> Iterator[str]:

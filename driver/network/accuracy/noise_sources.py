@@ -102,8 +102,11 @@ def noise_sources(
 ) -> dict[str, TensorNoise]:
     """The noise of every tensor that both networks have, by name, over samples [samples, ...].
 
-    `graph` is the one that the integers stand for, see `quantize.float_form.float_form`.
+    `graph` is the one that the integers stand for, see `quantize.float_form.float_form`. Nothing is
+    told of networks in ONNX's own arithmetic, whose tensors are others than those of their graph.
     """
+    if quantized.is_in_onnx_arithmetic:
+        return {}
     total: dict[str, TensorNoise] = {}
     for part in parts_of(inputs, _SAMPLES_AT_ONCE):
         for name, each in _of_part(graph, quantized, part).items():

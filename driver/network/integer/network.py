@@ -20,6 +20,7 @@ from tilefarm.workload import Workload
 
 from driver.network.graph.grid import Grid
 from driver.network.graph.ir import GraphInput, Shape
+from driver.network.integer.searched import is_searched
 
 TensorKind = Literal["input", "output", "constant", "intermediate", "view"]
 Place = Literal["accelerator", "cpu"]
@@ -114,11 +115,20 @@ class Network:
             tensor = self.tensors[tensor.parent]
         return tensor.name, offset
 
+    def is_searched(self, step: NetworkStep) -> bool:
+        """Whether there is a schedule to choose for a step."""
+        if self.target.has_accelerator:
+            return step.place == "accelerator"
+        return is_searched(step.workload, self.target)
+
     def workloads(self) -> tuple[tuple[Workload, int], ...]:
-        """The distinct workloads of the accelerator with their counts, in order of first use."""
+        """The distinct workloads that are searched, with their counts, in order of first use.
+
+        These are the accelerator's; of a processor alone, those that have a choice.
+        """
         counts: dict[Workload, int] = {}
         for step in self.steps:
-            if step.place == "accelerator":
+            if self.is_searched(step):
                 counts[step.workload] = counts.get(step.workload, 0) + 1
         return tuple(counts.items())
 

@@ -297,3 +297,8 @@ class QuantGraph:
     def batch(self) -> int:
         """Samples that one run of the network takes."""
         return self.inputs[0].shape[0]
+
+    @property
+    def is_in_onnx_arithmetic(self) -> bool:
+        """Whether it has operators of `integer.qlinear`, which processors alone compute."""
+        return any(isinstance(node.op, QLinearOperator) for node in self.nodes)

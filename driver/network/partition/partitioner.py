@@ -35,6 +35,7 @@ from driver.network.partition.layer_calls import LayerCalls
 from driver.network.partition.matmuls import MatMuls
 from driver.network.partition.placement import OperatorPlacement
 from driver.network.partition.processor import ProcessorCalls
+from driver.network.partition.qlinear_partitioner import partition_qlinear
 from driver.network.partition.real_steps import add_real_steps
 from driver.network.partition.values import Values
 
@@ -45,7 +46,14 @@ def partition_network(graph: QuantGraph, target: Target) -> Network:
     Everything between the float32 tensors of the user runs on the accelerator, except what it has
     no form for or no room. Reshapes, concatenations and slices that leave the blocked bytes in
     place make no step; a reshape in front of a dense layer is taken into the order of its weights.
+
+    Networks in ONNX's own arithmetic run on processors alone, see `partition.qlinear_partitioner`.
+
+    Raises:
+        ModelError: an operator of such a network has no kernel.
     """
+    if graph.is_in_onnx_arithmetic:
+        return partition_qlinear(graph, target)
     partitioner = _Partitioner(graph, target)
     for node in graph.nodes:
         partitioner.take(node)

@@ -30,6 +30,9 @@ _PAIR: Final = 2
 _FEW: Final = 4
 """Channels of an image that is read along its rows, at most."""
 
+PIXEL: Final = Window(kernel=(1, 1))
+"""The window of a layer without an image."""
+
 Shape: TypeAlias = tuple[int, ...]
 
 
@@ -59,10 +62,18 @@ class QLinearLayer:
     together: int = _QUAD
     winograd: bool = False
 
+    def packed_phases(self, weight: NDArray[np.int8]) -> NDArray[np.int8]:
+        """Weights [Co, Sh, Sw, Ci, Kh, Kw] of a transposed layer as its kernel reads them."""
+        _, down, across, *_ = weight.shape
+        phases = [
+            [_packed_blocks(weight[:, p, q], _QUAD) for q in range(across)] for p in range(down)
+        ]
+        return np.ascontiguousarray(np.moveaxis(np.array(phases, np.int8), 2, 0))
+
     @property
     def along_rows(self) -> bool:
         """Whether it reads an image whose channels are side by side in its rows."""
-        return not self.depthwise and self.data[1] <= _FEW
+        return not self.depthwise and is_along_rows(self.data[1], self.window)
 
     @property
     def products(self) -> int:
@@ -107,6 +118,11 @@ class QLinearLayer:
         if self.depthwise:
             return "depthwise"
         return "winograd" if self.winograd else "rows" if self.along_rows else "blocks"
+
+
+def is_along_rows(inputs: int, window: Window) -> bool:
+    """Whether a convolution of so many channels reads them side by side in rows of an image."""
+    return inputs <= _FEW and window.dilation[1] == 1
 
 
 def _of_blocks(layer: QLinearLayer) -> Workload:

@@ -1,4 +1,4 @@
-"""The integer network of a target: as wide as its vectors, with shifts and MUL that it has."""
+"""The integer network of a target: in ONNX's own arithmetic, or with shifts and MUL as it has."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from driver.network.quantize.option_search import AtOnce, Chosen, choose_options
 from driver.network.quantize.options import Quantization
 from driver.network.quantize.own_integers import keeps_own_integers
 from driver.network.quantize.power_of_two_requantization import MAX_SHIFT
+from driver.network.quantize.processor_quantization import quantize_for_processor
 from driver.network.quantize.quantizer import quantize
 from driver.network.quantize.refining import Refinement, refined_at_once
 
@@ -51,6 +52,8 @@ def fit_quantization(
     """
     if how.floats:
         return Fitted(quantized=float_network(graph, target), how=how)
+    if not target.has_accelerator:
+        return Fitted(quantized=quantize_for_processor(graph, calibration, how), how=how)
     data = None if calibration is None else Calibration(by_name(graph, calibration))
     kept = keeps_own_integers(graph, data, how, lambda way: quantize_for(target, graph, data, way))
     how = kept.how if kept else how
@@ -103,12 +106,14 @@ def quantize_for(
     *,
     form: FloatForm | None = None,
 ) -> QuantGraph:
-    """`quantize.quantizer.quantize` for a target.
+    """`quantize.quantizer.quantize` for a target, or `quantize_for_processor`.
 
     Raises:
         SettingsError: the target's ALU lacks what is wanted, or as for `quantize`.
         ModelError, DataError: as for `quantize`.
     """
+    if not target.has_accelerator:
+        return quantize_for_processor(graph, calibration, how)
     if how.requantize == "mul" and not target.limits.alu_mul:
         known = ", ".join(name for name, each in TARGETS.items() if each.limits.alu_mul)
         raise SettingsError(

@@ -15,6 +15,7 @@ from driver.network.graph import ir
 from driver.network.graph.ir import Graph
 from driver.network.integer.qir import QuantGraph
 from driver.network.quantize.floats import has_no_kernel
+from driver.network.quantize.processor_quantization import has_own_arithmetic
 from driver.network.quantize.quantizer import quantize_with
 
 _ALL: Final = ("*",)
@@ -37,7 +38,9 @@ def float_network(graph: Graph, target: Target) -> QuantGraph:
         for node in graph.nodes
         if not isinstance(node.op, ir.Reshape) and (why := has_no_kernel(node.op))
     ]
-    if reasons or graph.ranges:
-        why = "; ".join(reasons) or "the model was quantized before, and gives ranges of integers"
+    if has_own_arithmetic(graph) or graph.ranges:
+        reasons = ["the model was quantized before, and its arithmetic is of integers"]
+    if reasons:
+        why = "; ".join(reasons)
         raise ModelError(f"--float: {why}", "leave --float out")
     return quantize_with(graph, dict.fromkeys(graph.shapes, 1.0), keep_float=_ALL)

@@ -14,7 +14,7 @@ from tilefarm.trace import Trace
 from tilefarm.workload import Workload
 
 from compile_worker.space import Generated, generate
-from driver.network import is_accelerated
+from driver.network import is_searched
 from driver.program.vta.layers import predicted_best
 from tuner.trial_store import TrialStore
 
@@ -49,7 +49,7 @@ class Choice:
 def trace_of(choice: Choice, workload: Workload, target: Target, *, seed: int = 0) -> Trace:
     """The schedule of a workload that a choice means.
 
-    A workload that runs on the processor has the empty one as its default.
+    A workload without schedules has the empty one as its default.
 
     Raises:
         SettingsError: there is nothing to choose for the workload, or no such schedule.
@@ -59,7 +59,7 @@ def trace_of(choice: Choice, workload: Workload, target: Target, *, seed: int = 
     if choice.point is None and choice.best_of is None:
         if name not in (PLAIN, PREDICTED):
             return read_trace(Path(name))
-        if name == PLAIN and not is_accelerated(workload, target):
+        if name == PLAIN and not is_searched(workload, target):
             return Trace()
     made = _space(workload, target)
     if choice.best_of is not None:

@@ -99,7 +99,7 @@ def judging(tmp_path: Path, *, large: float = 1.0, outlier: float = 1.0) -> Judg
                 run_id="t",
                 wall_origin=0.0,
             )
-            files = read(context)
+            files = read(context, TARGETS["sim"])
             target = TARGETS["sim"]
             given_inputs = files.calibration.inputs if files.calibration else None
             fitted = fit_quantization(target, files.graph, given_inputs, how)

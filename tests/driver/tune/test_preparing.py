@@ -9,6 +9,7 @@ import onnx
 from kit.networks.onnx_models import saved_beside
 from tilefarm.clock import SystemClock
 from tilefarm.digest import Digest
+from tilefarm.target import TARGETS
 from tilefarm.watch.operations import Operations
 
 from driver.network.examples import DEMO_CALIBRATION, DEMO_MODEL
@@ -35,7 +36,7 @@ def files_of(
             run_id="test",
             wall_origin=0.0,
         )
-        return read(context), told
+        return read(context, TARGETS["sim"]), told
 
 
 def digest_of(model: Path, scratch: Path) -> Digest:

@@ -182,7 +182,12 @@ def test_long_names_and_infinite_noise_fit() -> None:
         noise=Noise(signal=1.0),
     )
     told = Explanation(
-        name="net", target="sim", samples=1, layers=(layer,), crossings=("t" * 60,) * 3
+        name="net",
+        target="sim",
+        has_accelerator=True,
+        samples=1,
+        layers=(layer,),
+        crossings=("t" * 60,) * 3,
     )
     text = list(lines(told))
     assert max(map(len, text)) <= 100
@@ -204,7 +209,9 @@ def test_many_reasons_and_long_names_fit() -> None:
         )
         for number in range(40)
     )
-    told = Explanation(name="net", target="sim", samples=1, layers=layers, crossings=())
+    told = Explanation(
+        name="net", target="sim", has_accelerator=True, samples=1, layers=layers, crossings=()
+    )
     text = list(lines(told))
     assert max(map(len, text)) <= 100
     assert " an  reason 39" in text
@@ -220,7 +227,7 @@ def test_a_layer_is_named_for_what_computes() -> None:
 
 def test_a_network_without_work_is_whole() -> None:
     assert Explanation(
-        name="", target="", samples=0, layers=(), crossings=()
+        name="", target="", has_accelerator=True, samples=0, layers=(), crossings=()
     ).share_on_accelerator == 1.0  # fmt: skip
 
 

@@ -1,0 +1,248 @@
+"""Layers in ONNX's own arithmetic as calls of a processor's kernels."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+from tilefarm.dtype import DType
+from tilefarm.errors import ModelError
+from tilefarm.target import Target
+from tilefarm.workload import AttrValue
+
+from compile_worker.isa import isa_of
+from driver.network.graph.ir import Shape
+from driver.network.integer.qir import Int8Array, Int32Array, QuantGraph, QuantNode
+from driver.network.integer.qlinear import (
+    QLinearConv2d,
+    QLinearConvTranspose2d,
+    QLinearDense,
+)
+from driver.network.integer.qlinear import QLinearLayer as Layer
+from driver.network.partition.assembly import Assembly, Constant
+from driver.network.partition.qlinear_attrs import requantization_attrs
+from driver.network.partition.qlinear_layers import LANES, PIXEL, QLinearLayer
+from driver.network.partition.qlinear_values import QLinearValues
+from driver.network.partition.qlinear_weights import (
+    centered_bias,
+    centered_weights,
+    grouped_weights,
+    in_blocks,
+    joined_planes,
+    weight_planes,
+)
+
+_WHY: Final = "as the quantized model defines it"
+_FEW: Final = 4
+"""Channels of an image that is flattened in an order of its own."""
+
+
+class LayerCalls:
+    """Makes the calls."""
+
+    def __init__(
+        self, graph: QuantGraph, target: Target, made: Assembly, values: QLinearValues
+    ) -> None:
+        self._graph = graph
+        self._together = isa_of(target.host).together
+        self._made = made
+        self._values = values
+
+    def conv(self, node: QuantNode, op: QLinearConv2d) -> None:
+        """A convolution: of each channel by itself, or of blocks of them, in groups or not."""
+        weight = centered_weights(op)
+        n, inputs, height, width = self._values.shape(node.inputs[0])
+        is_depthwise = (
+            op.groups == inputs == len(weight) and op.groups > 1 and len(weight_planes(weight)) == 1
+        )
+        bias, groups, macs = centered_bias(op, weight), 1, math.prod(weight.shape[1:])
+        if not is_depthwise:
+            weight, groups = grouped_weights(weight, op.groups)
+        layer = QLinearLayer(
+            data=(n, inputs, height, width),
+            outputs=len(weight),
+            window=op.window,
+            depthwise=is_depthwise,
+            dtype=self._values.dtype(node.inputs[0]),
+            fill=op.x_zero,
+            zero=op.to.zero,
+            clip=(op.to.lo, op.to.hi),
+            together=self._together,
+        )
+        planes = weight_planes(weight)
+        if len(planes) == 1:
+            source, _ = self._values.read(node.inputs[0], inputs if layer.along_rows else LANES)
+        else:
+            source, seen = self._values.read(node.inputs[0], LANES)
+            source, layer = self._repeated(node, layer, (source, seen), len(planes), groups)
+        self._call(node, op, layer, source, planes, bias, groups=groups, macs=macs)
+
+    def dense(self, node: QuantNode, op: QLinearDense) -> None:
+        """A convolution of one pixel, or of the image that was flattened, as its only window."""
+        weight = centered_weights(op)
+        n, inputs = self._values.shape(node.inputs[0])
+        data, window = (n, inputs, 1, 1), PIXEL
+        before = self._values.unflattened(node.inputs[0])
+        taps = weight.reshape(*weight.shape, 1, 1)
+        if len(before.shape) == 4 and before.block == LANES and before.shape[1] > _FEW:
+            samples, channels, height, width = before.shape
+            if samples == n and channels * height * width == inputs:
+                data = (n, channels, height, width)
+                window = replace(PIXEL, kernel=(height, width))
+                taps = weight.reshape(len(weight), channels, height, width)
+        layer = QLinearLayer(
+            data=data,
+            outputs=len(weight),
+            window=window,
+            dtype=self._values.dtype(node.inputs[0]),
+            fill=op.x_zero,
+            zero=op.to.zero,
+            clip=(op.to.lo, op.to.hi),
+            together=self._together,
+        )
+        planes = weight_planes(taps)
+        if window is not PIXEL:
+            source, seen = before.tensor, before.stored
+        else:
+            is_along_rows = layer.along_rows and len(planes) == 1
+            source, seen = self._values.read(node.inputs[0], inputs if is_along_rows else LANES)
+        if len(planes) > 1:
+            source, layer = self._repeated(node, layer, (source, seen), len(planes), 1)
+        bias = centered_bias(op, weight)
+        self._call(node, op, layer, source, planes, bias, groups=1, macs=inputs)
+
+    def transposed(self, node: QuantNode, op: QLinearConvTranspose2d) -> None:
+        """A convolution for each phase of the output's pixels."""
+        weight = centered_weights(op)
+        source, seen = self._values.read(node.inputs[0], LANES)
+        n, co, height, width = self._values.shape(node.output)
+        _, down, across, inputs, *_ = weight.shape
+        planes = weight_planes(weight)
+        if len(planes) > 1:
+            raise ModelError(
+                f"{node.name}: its weights less their zero points leave int8, and kernels of"
+                " transposed convolutions on processors multiply int8",
+                "quantize its weights symmetrically: int8 with zero point 0, or uint8 with 128",
+            )
+        packed = QLinearLayer(
+            data=(n, inputs, height, width), outputs=co, window=PIXEL
+        ).packed_phases(planes[0])
+        attrs: dict[str, AttrValue] = {
+            "stride": (down, across),
+            "pad": op.pad,
+            "fill": op.x_zero,
+            **requantization_attrs(op.to),
+        }
+        taps = int(np.count_nonzero(weight.any(axis=(0, 3))))
+        macs = n * co * height * width // (down * across) * inputs * taps
+        constants = {
+            "weight": Constant(f"{node.name}.weight", packed),
+            **self._lanes(node, op, centered_bias(op, weight), co),
+        }
+        self._emit(
+            node, op, "qlinear_conv2d_transpose", {"data": (source, seen)}, constants, attrs, macs
+        )
+
+    def _repeated(
+        self,
+        node: QuantNode,
+        layer: QLinearLayer,
+        data: tuple[str, Shape],
+        planes: int,
+        groups: int,
+    ) -> tuple[str, QLinearLayer]:
+        """The data as many times as there are planes, group by group; and the layer that reads it.
+
+        [g0 g1]  ->  [g0 g0 g1 g1]
+        """
+        source, (n, blocks, *rest) = data
+        shape = (n, planes * blocks, *rest)
+        result = self._made.fresh(f"{node.name}.data")
+        part = (n * groups, math.prod((blocks, *rest)) // groups)
+        joined = (n * groups, planes * part[1])
+        self._made.call(
+            f"{node.name}.data",
+            "concat",
+            {f"x{plane}": (source, part) for plane in range(planes)},
+            {},
+            {},
+            result=result,
+            shape=joined,
+            dtype=layer.dtype,
+            why="weights with zero points are planes of int8, and each reads the data",
+        )
+        _, _, height, width = layer.data
+        return result, replace(layer, data=(n, shape[1] * LANES, height, width))
+
+    def _call(
+        self,
+        node: QuantNode,
+        op: Layer,
+        layer: QLinearLayer,
+        source: str,
+        planes: list[Int8Array],
+        bias: Int32Array,
+        *,
+        groups: int,
+        macs: int,
+    ) -> None:
+        kernel = layer.workload()
+        attrs = {
+            name: value
+            for name, value in kernel.attrs
+            if op.to.dtype is not DType.FLOAT32 or name not in ("zero", "lo", "hi")
+        }
+        if groups > 1:
+            attrs["groups"] = groups
+        weight = planes[0] if len(planes) == 1 else joined_planes(planes, groups)
+        constants = {
+            "weight": Constant(f"{node.name}.weight", layer.packed(weight)),
+            **self._lanes(node, op, bias, len(weight)),
+        }
+        data = {"data": (source, kernel.inputs[0].shape)}
+        macs *= math.prod(self._values.shape(node.output))
+        self._emit(node, op, kernel.operator, data, constants, attrs, macs)
+
+    def _lanes(
+        self,
+        node: QuantNode,
+        op: Layer,
+        bias: Int32Array,
+        channels: int,
+    ) -> dict[str, Constant]:
+        """What every channel has of its own."""
+        lanes = {"bias": bias, "scale": op.to.scale, "addend": op.to.addend}
+        return {
+            name: Constant(f"{node.name}.{name}", in_blocks(values, channels))
+            for name, values in lanes.items()
+            if values is not None
+        }
+
+    def _emit(
+        self,
+        node: QuantNode,
+        op: Layer,
+        operator: str,
+        data: dict[str, tuple[str, Shape]],
+        constants: dict[str, Constant],
+        attrs: dict[str, AttrValue],
+        macs: int,
+    ) -> None:
+        n, channels, *rest = self._values.shape(node.output)
+        height, width = rest or (1, 1)
+        shape = (n, -(-channels // LANES), height, width, 1, LANES)
+        result, _ = self._values.result(node.output, LANES)
+        self._made.call(
+            node.name,
+            operator,
+            data,
+            constants,
+            attrs,
+            result=result,
+            shape=shape,
+            dtype=op.to.dtype,
+            why=_WHY,
+            macs=macs,
+        )

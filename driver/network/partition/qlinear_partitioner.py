@@ -1,0 +1,363 @@
+"""Network in ONNX's own arithmetic to kernel calls on a processor alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Final
+
+import numpy as np
+from tilefarm.dtype import DType
+from tilefarm.errors import ModelError
+from tilefarm.target import Target
+from tilefarm.workload import AttrValue
+
+from driver.network.graph.grid import Grid
+from driver.network.graph.ir import IndexArray, Window
+from driver.network.integer.blocks import blocked_places, channel_rows
+from driver.network.integer.network import Network, NetworkOutput
+from driver.network.integer.qir import (
+    QConcat,
+    QGather,
+    QMaxPool2d,
+    QReshape,
+    QSlice,
+    QuantGraph,
+    QuantNode,
+    Real,
+)
+from driver.network.integer.qlinear import (
+    DequantizeLinear,
+    DynamicLayer,
+    QLinearAvgPool2d,
+    QLinearBinary,
+    QLinearConv2d,
+    QLinearConvTranspose2d,
+    QLinearDense,
+    QLinearLookup,
+    QLinearMatMul,
+    QuantizeLinear,
+)
+from driver.network.integer.real_calls import real_calls_of
+from driver.network.integer.real_views import flat, merged
+from driver.network.partition.assembly import Assembly, Constant
+from driver.network.partition.concat import channel_order
+from driver.network.partition.layers import pool_attrs
+from driver.network.partition.qlinear_attrs import (
+    binary_attrs,
+    grid_attrs,
+    requantization_attrs,
+)
+from driver.network.partition.qlinear_calls import LayerCalls
+from driver.network.partition.qlinear_layers import LANES
+from driver.network.partition.qlinear_values import ROW_MAJOR, QLinearValues
+
+_WHY: Final = "as the quantized model defines it"
+_MOVES: Final = "moves elements between lanes and pixels"
+
+
+def partition_qlinear(graph: QuantGraph, target: Target) -> Network:
+    """The network as kernel calls in the graph's order.
+
+    Raises:
+        ModelError: an operator has no kernel.
+    """
+    partitioner = _Partitioner(graph, target)
+    for node in graph.nodes:
+        partitioner.take(node)
+    return partitioner.finish()
+
+
+class _Partitioner:
+    """Walks the network in order."""
+
+    def __init__(self, graph: QuantGraph, target: Target) -> None:
+        self._graph = graph
+        self._made = Assembly(graph, target)
+        self._values = QLinearValues(graph, self._made)
+        self._layers = LayerCalls(graph, target, self._made, self._values)
+
+    def take(self, node: QuantNode) -> None:
+        """Adds the steps of one node, if it needs any."""
+        match node.op:
+            case QReshape():
+                self._values.reshape(node)
+            case QSlice():
+                self._slice(node, node.op)
+            case QConcat():
+                self._concat(node)
+            case QGather(index=index, fill=fill):
+                self._gather(node, index, fill)
+            case QMaxPool2d(window=window):
+                self._max_pool(node, window)
+            case QLinearConv2d():
+                self._layers.conv(node, node.op)
+            case QLinearConvTranspose2d():
+                self._layers.transposed(node, node.op)
+            case QLinearDense():
+                self._layers.dense(node, node.op)
+            case QLinearMatMul():
+                self._matmul(node, node.op)
+            case QLinearAvgPool2d():
+                self._avg_pool(node, node.op)
+            case QLinearBinary():
+                self._binary(node, node.op)
+            case QLinearLookup():
+                self._lookup(node, node.op)
+            case QuantizeLinear(grid=grid):
+                self._quantize(node, grid)
+            case DequantizeLinear(grid=grid):
+                self._dequantize(node, grid)
+            case Real():
+                self._real(node, node.op)
+            case DynamicLayer():
+                raise ModelError(
+                    f"{node.name}: its scale follows from each sample (DynamicQuantizeLinear),"
+                    " which has no kernel on a processor",
+                    "quantize the model with fixed scales, or --target sim",
+                )
+            case _:
+                raise TypeError(f"{type(node.op).__name__} is not in ONNX's own arithmetic")
+
+    def finish(self) -> Network:
+        """The network of everything taken so far."""
+        return self._made.network(
+            tuple(
+                NetworkOutput(
+                    name=output.name,
+                    tensor=self._values.as_output(output.tensor),
+                    shape=self._graph.tensors[output.tensor].shape,
+                    grid=output.grid,
+                )
+                for output in self._graph.outputs
+            )
+        )
+
+    def _step(
+        self,
+        node: QuantNode,
+        operator: str,
+        attrs: Mapping[str, AttrValue],
+        constants: Mapping[str, Constant] | None = None,
+        *,
+        block: int = LANES,
+    ) -> None:
+        """A step on one operand in such blocks, which makes the same blocks."""
+        source = self._values.read(node.inputs[0], block)
+        result, shape = self._values.result(node.output, block)
+        self._made.call(
+            node.name,
+            operator,
+            {"x": source},
+            constants or {},
+            attrs,
+            result=result,
+            shape=shape,
+            dtype=self._values.dtype(node.output),
+            why=_WHY,
+        )
+
+    def _slice(self, node: QuantNode, op: QSlice) -> None:
+        """Channels: a view where they begin with a block of the only sample."""
+        if not self._values.slice(node, op):
+            source = self._values.shape(node.inputs[0])
+            places = np.arange(math.prod(source[1:]), dtype=np.int32).reshape(source[1:])
+            self._gather(node, places[op.start : op.stop], 0)
+
+    def _gather(self, node: QuantNode, index: IndexArray, fill: int) -> None:
+        """The same places in blocked data, sample by sample."""
+        shape = self._values.shape(node.inputs[0])
+        block = self._values.held_block(node.inputs[0])
+        block = LANES if block not in (ROW_MAJOR, LANES) else block
+        source, before = self._values.read(node.inputs[0], block)
+        result, after = self._values.result(node.output, block)
+        places = blocked_places(index, shape, 1, block)
+        self._made.call(
+            node.name,
+            "gather",
+            {"x": (source, flat(before))},
+            {"index": Constant(f"{node.name}.index", places)},
+            {"fill": fill} if fill else {},
+            result=result,
+            shape=flat(after),
+            dtype=self._values.dtype(node.output),
+            why=_MOVES,
+        )
+
+    def _concat(self, node: QuantNode) -> None:
+        """Nothing where the parts were made in their places, blocks side by side elsewhere."""
+        join = self._values.joins.get(node.output)
+        if join is not None and join.is_dense:
+            self._values.whole(join)
+            return
+        channels: list[int] = []
+        if join is not None:
+            whole = self._values.whole(join)
+            n, _, *rest = self._values.shape(node.output)
+            seen = (n, join.channels, *rest)
+            channels = channel_order(join, self._graph, LANES)
+            self._sorted(node, whole, seen, channels)
+            return
+        parts = [(name, self._values.read(name, ROW_MAJOR)) for name in node.inputs]
+        result, after = self._values.result(node.output, ROW_MAJOR)
+        self._made.call(
+            node.name,
+            "concat",
+            {f"x{at}": (tensor, flat(shape)) for at, (_, (tensor, shape)) in enumerate(parts)},
+            {},
+            {},
+            result=result,
+            shape=flat(after),
+            dtype=self._values.dtype(node.output),
+            why="joins channels that are not made in one place",
+        )
+
+    def _sorted(
+        self, node: QuantNode, whole: str, seen: tuple[int, ...], channels: list[int]
+    ) -> None:
+        """Channels in order, of a tensor in blocks with gaps between them."""
+        places = np.arange(math.prod(seen[1:]), dtype=np.int32).reshape(seen[1:])
+        index = blocked_places(places[channels], seen, 1, LANES)
+        result, after = self._values.result(node.output, LANES)
+        self._made.call(
+            node.name,
+            "gather",
+            {"x": (whole, (1, math.prod(seen)))},
+            {"index": Constant(f"{node.name}.index", index)},
+            {},
+            result=result,
+            shape=flat(after),
+            dtype=self._values.dtype(node.output),
+            why=_MOVES,
+        )
+
+    def _max_pool(self, node: QuantNode, window: Window) -> None:
+        if window.dilation != (1, 1):
+            raise ModelError(
+                f"{node.name}: a pooling window with gaps has no kernel on a processor",
+                "export it without dilations",
+            )
+        self._step(node, "max_pool2d", pool_attrs(window))
+
+    def _avg_pool(self, node: QuantNode, op: QLinearAvgPool2d) -> None:
+        pixels = self._values.shape(node.output)[2:]
+        scale = np.ascontiguousarray(np.broadcast_to(op.to.scale, pixels))
+        attrs = {**pool_attrs(op.window), "x_zero": op.x_zero, **requantization_attrs(op.to)}
+        self._step(
+            node, "qlinear_avg_pool2d", attrs, {"scale": Constant(f"{node.name}.scale", scale)}
+        )
+
+    def _matmul(self, node: QuantNode, op: QLinearMatMul) -> None:
+        """Products of row-major operands, head by head."""
+        groups = op.groups
+        seen = []
+        for name in node.inputs:
+            n, channels, columns = self._values.shape(name)
+            tensor, _ = self._values.read(name, ROW_MAJOR)
+            seen.append((tensor, (n * groups, channels // groups, columns)))
+        (z, k, i), j = seen[0][1], seen[1][1][2]
+        result, _ = self._values.result(node.output, ROW_MAJOR)
+        attrs: dict[str, AttrValue] = {
+            "a_zero": op.a_zero,
+            "b_zero": op.b_zero,
+            "scale": float(op.to.scale.reshape(-1)[0]),
+            **requantization_attrs(op.to),
+        }
+        self._made.call(
+            node.name,
+            "qlinear_matmul",
+            dict(zip(("a", "b"), seen, strict=True)),
+            {},
+            attrs,
+            result=result,
+            shape=(z, i, j),
+            dtype=op.to.dtype,
+            why=_WHY,
+            macs=z * i * j * k,
+        )
+
+    def _binary(self, node: QuantNode, op: QLinearBinary) -> None:
+        """Two operands in the same blocks; one channel that meets many is not in blocks."""
+        result = self._values.shape(node.output)
+        single = [self._values.shape(name)[1] == 1 < result[1] for name in node.inputs]
+        operands = [
+            self._values.read(name, ROW_MAJOR if alone else LANES)
+            for name, alone in zip(node.inputs, single, strict=True)
+        ]
+        tensor, shape = self._values.result(node.output, LANES)
+        a, b, seen = merged(operands[0][1], operands[1][1], shape)
+        self._made.call(
+            node.name,
+            "qlinear_zip",
+            {"a": (operands[0][0], a), "b": (operands[1][0], b)},
+            {},
+            binary_attrs(op),
+            result=tensor,
+            shape=seen,
+            dtype=self._values.dtype(node.output),
+            why=_WHY,
+        )
+
+    def _lookup(self, node: QuantNode, op: QLinearLookup) -> None:
+        """A table of all 256 values, or one for each channel; reals are row-major."""
+        is_real = self._values.dtype(node.output) is DType.FLOAT32
+        block = ROW_MAJOR if is_real else self._values.held_block(node.inputs[0])
+        table = op.table if op.table.ndim == 1 else channel_rows(op.table, block)
+        self._step(
+            node, "lookup", {}, {"table": Constant(f"{node.name}.table", table)}, block=block
+        )
+
+    def _quantize(self, node: QuantNode, grid: Grid) -> None:
+        source, _ = self._values.read(node.inputs[0], ROW_MAJOR)
+        result, shape = self._values.result(node.output, self._values.wanted_block(node.output))
+        self._made.call(
+            node.name,
+            "quantize_linear",
+            {"x": (source, self._values.shape(node.inputs[0]))},
+            {},
+            grid_attrs("", grid),
+            result=result,
+            shape=shape,
+            dtype=DType(grid.held),
+            why="turns float32 into 8 bits",
+        )
+
+    def _dequantize(self, node: QuantNode, grid: Grid) -> None:
+        held = self._values.held_block(node.inputs[0])
+        source = self._values.read(node.inputs[0], held)
+        result, _ = self._values.result(node.output, ROW_MAJOR)
+        self._made.call(
+            node.name,
+            "dequantize_linear",
+            {"x": source},
+            {},
+            grid_attrs("", grid),
+            result=result,
+            shape=self._values.shape(node.output),
+            dtype=DType.FLOAT32,
+            why="turns 8 bits into float32",
+        )
+
+    def _real(self, node: QuantNode, op: Real) -> None:
+        """A float operator as its kernel calls; what only they know is named after its result."""
+        tensors = [self._values.read(name, ROW_MAJOR)[0] for name in node.inputs]
+        calls = real_calls_of(op.op, [self._values.shape(name) for name in node.inputs])
+        for number, call in enumerate(calls):
+            is_last = number == len(calls) - 1
+            if is_last:
+                result, _ = self._values.result(node.output, ROW_MAJOR)
+            else:
+                result = self._made.fresh(f"{node.output}.{number}")
+            self._made.call(
+                node.name if is_last else f"{node.name}.{number}",
+                call.operator,
+                {name: (tensors[each.source], each.shape) for name, each in call.operands.items()},
+                {n: Constant(f"{node.name}.{n}", each) for n, each in call.constants.items()},
+                call.attrs,
+                result=result,
+                shape=call.shape,
+                dtype=DType.FLOAT32,
+                why=op.why,
+                macs=call.macs,
+            )
+            tensors.append(result)

@@ -1,0 +1,203 @@
+"""Networks in ONNX's own arithmetic as kernel calls of a processor: the same bits as operators."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from kit.networks.onnx_models import model, node, saved
+from numpy.typing import NDArray
+from tilefarm.errors import DataError, SettingsError
+from tilefarm.target import load_target
+
+from driver.network.frontend.onnx import import_model
+from driver.network.graph.ir import Graph
+from driver.network.integer.network import Network
+from driver.network.integer.reference import run_integer, run_network
+from driver.network.partition.partitioner import partition_network
+from driver.network.quantize.fitting import quantize_for
+from driver.network.quantize.options import Quantization
+
+TARGETS = ("cpu:x86-64-v3", "cpu:x86-64-v4")
+"""Weights in pairs, and in quads."""
+RNG = np.random.default_rng(5)
+
+
+def weights(*shape: int) -> NDArray[np.float32]:
+    return RNG.normal(0, 1, shape).astype(np.float32)
+
+
+def graph_of(
+    tmp_path: Path, nodes: Sequence[onnx.NodeProto], x: tuple[int, ...], **values: Any
+) -> Graph:
+    """From `x` to `y`."""
+    made = model(nodes, values, x=x)
+    return import_model(saved(made, tmp_path))
+
+
+def partitioned(graph: Graph, target: str) -> Network:
+    """The network, of which every output is that of the integer network, bit for bit."""
+    (given,) = graph.inputs
+    data = RNG.normal(0, 1, (4 * graph.batch, *given.shape[1:])).astype(np.float32)
+    aim = load_target(target)
+    quantized = quantize_for(aim, graph, {given.name: data}, Quantization())
+    network = partition_network(quantized, aim)
+    for start in range(0, len(data), graph.batch):
+        part = {given.name: data[start : start + graph.batch]}
+        wanted, found = run_integer(quantized, part), run_network(network, part)
+        for name, values in wanted.items():
+            np.testing.assert_array_equal(found[name], values)
+    return network
+
+
+def operators(network: Network) -> list[str]:
+    return [step.workload.operator for step in network.steps]
+
+
+CONVOLUTIONS: dict[str, tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = {
+    "image": ((1, 3, 9, 9), (20, 3, 3, 3), {"pads": [1, 1, 1, 1], "strides": [2, 2]}),
+    "gray": ((1, 1, 9, 9), (16, 1, 3, 2), {}),
+    "image with gaps": ((1, 3, 9, 9), (16, 3, 3, 3), {"dilations": [2, 2]}),
+    "blocks": ((1, 20, 7, 6), (33, 20, 3, 3), {"pads": [1, 1, 1, 1]}),
+    "depthwise": ((1, 20, 7, 6), (20, 1, 3, 3), {"pads": [1, 1, 1, 1], "group": 20}),
+    "depthwise, two of each": ((1, 6, 7, 6), (12, 1, 3, 3), {"group": 6}),
+    "full groups": ((1, 32, 5, 5), (64, 16, 1, 1), {"group": 2}),
+    "small groups": ((1, 24, 5, 5), (24, 6, 3, 3), {"group": 4}),
+    "several samples": ((3, 20, 5, 5), (17, 20, 3, 3), {}),
+    "one image of several": ((2, 3, 8, 8), (17, 3, 3, 3), {}),
+}
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("case", CONVOLUTIONS)
+def test_a_convolution_is_one_kernel(case: str, target: str, tmp_path: Path) -> None:
+    x, weight, attrs = CONVOLUTIONS[case]
+    nodes = [
+        node("Conv", ["x", "w", "b"], "c", **attrs),
+        node("Relu", ["c"], "y"),
+    ]
+    graph = graph_of(tmp_path, nodes, x, w=weights(*weight), b=weights(weight[0]))
+    kernel = "qlinear_depthwise2d" if case == "depthwise" else "qlinear_conv2d"
+    names = operators(partitioned(graph, target))
+    assert names == ["quantize_linear", kernel, "dequantize_linear"]
+
+
+def test_a_flattened_image_is_read_as_it_is(tmp_path: Path) -> None:
+    nodes = [
+        node("Conv", ["x", "w"], "c"),
+        node("Flatten", ["c"], "f"),
+        node("Gemm", ["f", "m", "b"], "y", transB=1),
+    ]
+    values = {"w": weights(20, 5, 3, 3), "m": weights(10, 20 * 4 * 3), "b": weights(10)}
+    network = partitioned(graph_of(tmp_path, nodes, (1, 5, 6, 5), **values), TARGETS[0])
+    assert operators(network) == [
+        "quantize_linear",
+        "qlinear_conv2d",
+        "qlinear_conv2d",
+        "dequantize_linear",
+    ]
+
+
+def test_a_residual_addition_and_pools(tmp_path: Path) -> None:
+    nodes = [
+        node("Conv", ["x", "w"], "a", pads=[1, 1, 1, 1]),
+        node("Conv", ["a", "v"], "b", pads=[1, 1, 1, 1]),
+        node("Add", ["a", "b"], "s"),
+        node("Relu", ["s"], "r"),
+        node("MaxPool", ["r"], "m", kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1]),
+        node("GlobalAveragePool", ["m"], "y"),
+    ]
+    values = {"w": weights(20, 3, 3, 3), "v": weights(20, 20, 3, 3)}
+    names = operators(partitioned(graph_of(tmp_path, nodes, (1, 3, 8, 8), **values), TARGETS[0]))
+    assert {"max_pool2d", "qlinear_avg_pool2d"} <= set(names)
+
+
+@pytest.mark.parametrize("samples", [1, 2])
+@pytest.mark.parametrize(("first", "moves"), [(16, 0), (12, 1)])
+def test_what_is_joined_is_made_in_its_place(
+    first: int, moves: int, samples: int, tmp_path: Path
+) -> None:
+    nodes = [
+        node("Conv", ["x", "w"], "a"),
+        node("Conv", ["x", "v"], "b"),
+        node("Concat", ["a", "b"], "c", axis=1),
+        node("Conv", ["c", "u"], "y"),
+    ]
+    values = {
+        "w": weights(first, 5, 1, 1),
+        "v": weights(9, 5, 1, 1),
+        "u": weights(7, first + 9, 1, 1),
+    }
+    network = partitioned(graph_of(tmp_path, nodes, (samples, 5, 4, 4), **values), TARGETS[0])
+    names = operators(network)
+    if samples == 1:
+        assert names.count("gather") == moves
+        assert "concat" not in names
+    else:
+        assert names.count("concat") == 1
+
+
+def test_moves_tables_products_and_floats(tmp_path: Path) -> None:
+    nodes = [
+        node("Conv", ["x", "w"], "c"),
+        node("Sigmoid", ["c"], "s"),
+        node("Mul", ["c", "s"], "m"),
+        node("Reshape", ["m", "rows"], "r"),
+        node("Transpose", ["r"], "t", perm=[0, 2, 1]),
+        node("MatMul", ["r", "t"], "p"),
+        node("Softmax", ["p"], "y", axis=2),
+    ]
+    values = {"w": weights(20, 5, 1, 1), "rows": np.array([1, 20, 12])}
+    names = operators(partitioned(graph_of(tmp_path, nodes, (1, 5, 4, 3), **values), TARGETS[0]))
+    assert {"lookup", "qlinear_zip", "qlinear_matmul", "real_softmax"} <= set(names)
+
+
+def test_a_transposed_convolution(tmp_path: Path) -> None:
+    nodes = [
+        node("ConvTranspose", ["x", "w"], "c", strides=[2, 2], pads=[1, 1, 1, 1]),
+        node("Relu", ["c"], "y"),
+    ]
+    graph = graph_of(tmp_path, nodes, (1, 18, 4, 5), w=weights(18, 20, 4, 4))
+    assert "qlinear_conv2d_transpose" in operators(partitioned(graph, TARGETS[0]))
+
+
+def test_the_kernels_with_spaces_are_searched(tmp_path: Path) -> None:
+    nodes = [
+        node("Conv", ["x", "w"], "c"),
+        node("Conv", ["c", "v"], "y", group=20),
+    ]
+    values = {"w": weights(20, 5, 1, 1), "v": weights(20, 1, 3, 3)}
+    network = partitioned(graph_of(tmp_path, nodes, (1, 5, 8, 8), **values), TARGETS[0])
+    searched = [workload.operator for workload, _ in network.workloads()]
+    assert searched == ["qlinear_conv2d", "qlinear_depthwise2d"]
+    assert {step.place for step in network.steps} == {"cpu"}
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        (Quantization(activations="symmetric"), "--activations symmetric"),
+        (Quantization(equalize=True), "--equalize"),
+        (Quantization(share_shifts=True), "--share-shifts"),
+        (Quantization(requantize="mul"), "--requantize mul"),
+        (Quantization(correct_bias=True), "--correct-bias"),
+        (Quantization(fit_weights=False), "--no-fit-weights"),
+        (Quantization(wide=("*",)), "--wide-weights"),
+        (Quantization(wide_activations=("*",)), "--wide-activations"),
+    ],
+)
+def test_options_of_accelerators_are_refused(how: Quantization, said: str, tmp_path: Path) -> None:
+    graph = graph_of(tmp_path, [node("Conv", ["x", "w"], "y")], (1, 5, 4, 4), w=weights(5, 5, 1, 1))
+    data = {"x": np.ones((1, 5, 4, 4), np.float32)}
+    with pytest.raises(SettingsError, match=said):
+        quantize_for(load_target("cpu"), graph, data, how)
+
+
+def test_a_float_network_needs_data(tmp_path: Path) -> None:
+    graph = graph_of(tmp_path, [node("Conv", ["x", "w"], "y")], (1, 5, 4, 4), w=weights(5, 5, 1, 1))
+    with pytest.raises(DataError, match="needs --calibrate"):
+        quantize_for(load_target("cpu"), graph, None, Quantization())
