@@ -101,7 +101,7 @@ if TYPE_CHECKING:
     from driver.network.integer.real_run import real_workload
     from driver.network.integer.reference import StepRun, run_integer, run_workload, step_runs
     from driver.network.integer.samples import sample_inputs
-    from driver.network.integer.searched import is_searched
+    from driver.network.integer.search_choice import is_searched
     from driver.network.partition.partitioner import partition_network
     from driver.network.partition.qlinear_layers import QLinearLayer
     from driver.network.partition.unsupported import is_accelerated

@@ -20,7 +20,7 @@ from tilefarm.workload import Workload
 
 from driver.network.graph.grid import Grid
 from driver.network.graph.ir import GraphInput, Shape
-from driver.network.integer.searched import is_searched
+from driver.network.integer.search_choice import is_searched
 
 TensorKind = Literal["input", "output", "constant", "intermediate", "view"]
 Place = Literal["accelerator", "cpu"]

@@ -8,7 +8,6 @@ from typing import Final
 
 import numpy as np
 from tilefarm.dtype import DType
-from tilefarm.errors import ModelError
 from tilefarm.target import Target
 from tilefarm.workload import AttrValue
 
@@ -22,8 +21,8 @@ from driver.network.integer.qlinear import (
 )
 from driver.network.integer.qlinear import QLinearLayer as Layer
 from driver.network.partition.assembly import Assembly, Constant
-from driver.network.partition.qlinear_attrs import requantization_attrs
 from driver.network.partition.qlinear_layers import LANES, PIXEL, QLinearLayer
+from driver.network.partition.qlinear_requantization import requantization_attrs
 from driver.network.partition.qlinear_values import QLinearValues
 from driver.network.partition.qlinear_weights import (
     centered_bias,
@@ -72,6 +71,8 @@ class LayerCalls:
             together=self._together,
         )
         planes = weight_planes(weight)
+        if len(planes) == groups == 1:
+            layer = layer.packed_by(self._together)
         if len(planes) == 1:
             source, _ = self._values.read(node.inputs[0], inputs if layer.along_rows else LANES)
         else:
@@ -119,16 +120,10 @@ class LayerCalls:
         source, seen = self._values.read(node.inputs[0], LANES)
         n, co, height, width = self._values.shape(node.output)
         _, down, across, inputs, *_ = weight.shape
-        planes = weight_planes(weight)
-        if len(planes) > 1:
-            raise ModelError(
-                f"{node.name}: its weights less their zero points leave int8, and kernels of"
-                " transposed convolutions on processors multiply int8",
-                "quantize its weights symmetrically: int8 with zero point 0, or uint8 with 128",
-            )
+        (plane,) = weight_planes(weight)  # see `with_spread_data`
         packed = QLinearLayer(
             data=(n, inputs, height, width), outputs=co, window=PIXEL
-        ).packed_phases(planes[0])
+        ).packed_phases(plane)
         attrs: dict[str, AttrValue] = {
             "stride": (down, across),
             "pad": op.pad,
@@ -139,7 +134,7 @@ class LayerCalls:
         macs = n * co * height * width // (down * across) * inputs * taps
         constants = {
             "weight": Constant(f"{node.name}.weight", packed),
-            **self._lanes(node, op, centered_bias(op, weight), co),
+            **self._lanes(node, op, centered_bias(op, weight)[:, 0, 0], co),
         }
         self._emit(
             node, op, "qlinear_conv2d_transpose", {"data": (source, seen)}, constants, attrs, macs

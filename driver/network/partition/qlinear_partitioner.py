@@ -43,14 +43,15 @@ from driver.network.integer.real_views import flat, merged
 from driver.network.partition.assembly import Assembly, Constant
 from driver.network.partition.concat import channel_order
 from driver.network.partition.layers import pool_attrs
-from driver.network.partition.qlinear_attrs import (
+from driver.network.partition.qlinear_calls import LayerCalls
+from driver.network.partition.qlinear_layers import LANES
+from driver.network.partition.qlinear_requantization import (
     binary_attrs,
     grid_attrs,
     requantization_attrs,
 )
-from driver.network.partition.qlinear_calls import LayerCalls
-from driver.network.partition.qlinear_layers import LANES
 from driver.network.partition.qlinear_values import ROW_MAJOR, QLinearValues
+from driver.network.partition.transposed_spread import with_spread_data
 
 _WHY: Final = "as the quantized model defines it"
 _MOVES: Final = "moves elements between lanes and pixels"
@@ -62,6 +63,7 @@ def partition_qlinear(graph: QuantGraph, target: Target) -> Network:
     Raises:
         ModelError: an operator has no kernel.
     """
+    graph = with_spread_data(graph)
     partitioner = _Partitioner(graph, target)
     for node in graph.nodes:
         partitioner.take(node)

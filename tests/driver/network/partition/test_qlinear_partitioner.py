@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from tilefarm.errors import DataError, SettingsError
 from tilefarm.target import load_target
 
+from compile_worker.isa import isa_of
 from driver.network.frontend.onnx import import_model
 from driver.network.graph.ir import Graph
 from driver.network.integer.network import Network
@@ -81,9 +82,16 @@ def test_a_convolution_is_one_kernel(case: str, target: str, tmp_path: Path) -> 
         node("Relu", ["c"], "y"),
     ]
     graph = graph_of(tmp_path, nodes, x, w=weights(*weight), b=weights(weight[0]))
-    kernel = "qlinear_depthwise2d" if case == "depthwise" else "qlinear_conv2d"
     names = operators(partitioned(graph, target))
-    assert names == ["quantize_linear", kernel, "dequantize_linear"]
+    assert names == ["quantize_linear", kernel_of(case, weight, target), "dequantize_linear"]
+
+
+def kernel_of(case: str, weight: tuple[int, ...], target: str) -> str:
+    if case == "depthwise":
+        return "qlinear_depthwise2d"
+    filtered = "image" not in case and weight[-1] == 3 and case != "one image of several"
+    in_pairs = isa_of(load_target(target).host).together == 2
+    return "qlinear_winograd2d" if filtered and in_pairs else "qlinear_conv2d"
 
 
 def test_a_flattened_image_is_read_as_it_is(tmp_path: Path) -> None:
@@ -96,7 +104,7 @@ def test_a_flattened_image_is_read_as_it_is(tmp_path: Path) -> None:
     network = partitioned(graph_of(tmp_path, nodes, (1, 5, 6, 5), **values), TARGETS[0])
     assert operators(network) == [
         "quantize_linear",
-        "qlinear_conv2d",
+        "qlinear_winograd2d",
         "qlinear_conv2d",
         "dequantize_linear",
     ]
@@ -145,24 +153,35 @@ def test_moves_tables_products_and_floats(tmp_path: Path) -> None:
     nodes = [
         node("Conv", ["x", "w"], "c"),
         node("Sigmoid", ["c"], "s"),
-        node("Mul", ["c", "s"], "m"),
+        node("Conv", ["x", "v"], "d"),
+        node("Mul", ["d", "s"], "m"),
         node("Reshape", ["m", "rows"], "r"),
         node("Transpose", ["r"], "t", perm=[0, 2, 1]),
         node("MatMul", ["r", "t"], "p"),
         node("Softmax", ["p"], "y", axis=2),
     ]
-    values = {"w": weights(20, 5, 1, 1), "rows": np.array([1, 20, 12])}
+    one, other = weights(20, 5, 1, 1), weights(20, 5, 1, 1)
+    values = {"w": one, "v": other, "rows": np.array([1, 20, 12])}
     names = operators(partitioned(graph_of(tmp_path, nodes, (1, 5, 4, 3), **values), TARGETS[0]))
     assert {"lookup", "qlinear_zip", "qlinear_matmul", "real_softmax"} <= set(names)
 
 
-def test_a_transposed_convolution(tmp_path: Path) -> None:
+def transposed(tmp_path: Path, kernel: NDArray[np.float32]) -> list[str]:
     nodes = [
         node("ConvTranspose", ["x", "w"], "c", strides=[2, 2], pads=[1, 1, 1, 1]),
         node("Relu", ["c"], "y"),
     ]
-    graph = graph_of(tmp_path, nodes, (1, 18, 4, 5), w=weights(18, 20, 4, 4))
-    assert "qlinear_conv2d_transpose" in operators(partitioned(graph, TARGETS[0]))
+    return operators(partitioned(graph_of(tmp_path, nodes, (1, 18, 4, 5), w=kernel), TARGETS[0]))
+
+
+def test_a_transposed_convolution_whose_phases_differ_reads_spread_data(tmp_path: Path) -> None:
+    names = transposed(tmp_path, weights(18, 20, 4, 4))
+    assert names == ["quantize_linear", "gather", "qlinear_conv2d", "dequantize_linear"]
+
+
+def test_a_transposed_convolution_of_like_phases_is_one_kernel(tmp_path: Path) -> None:
+    names = transposed(tmp_path, np.ones((18, 20, 4, 4), np.float32))
+    assert names == ["quantize_linear", "qlinear_conv2d_transpose", "dequantize_linear"]
 
 
 def test_the_kernels_with_spaces_are_searched(tmp_path: Path) -> None:
