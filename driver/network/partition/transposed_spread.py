@@ -11,8 +11,10 @@ the weights may leave int8. "Zeros" are the data's zero point, so that both make
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from driver.network.graph.ir import IndexArray, Window
 from driver.network.integer.qir import QGather, QuantGraph, QuantNode, QuantTensor
@@ -79,7 +81,7 @@ def _places(channels: int, height: int, width: int, stride: tuple[int, int]) -> 
     return places
 
 
-def _taps(weight: ByteArray) -> ByteArray:
+def _taps(weight: ByteArray) -> NDArray[Any]:
     """Weights [Co, Sh, Sw, Ci, Kh, Kw] as [Co, Ci, Sh*Kh, Sw*Kw].
 
     Tap kh of phase p sees the row that is Sh*kh - p rows away.
