@@ -61,7 +61,7 @@ def test_a_model_of_integers_is_refused() -> None:
     builder = Builder((1, 3, 6, 7))
     given = FakeQuantize(grid=Grid(0.1, 0, "int8"))
     graph = builder.graph(builder.put(conv(rng, 3, 32, window(1)), builder.put(given, "x")))
-    with pytest.raises(ModelError, match="the file's own arithmetic") as refused:
+    with pytest.raises(ModelError, match="the model was quantized before") as refused:
         float_network(graph, CPU)
     assert refused.value.hint == "leave --float out"
 
