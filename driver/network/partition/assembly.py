@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -160,6 +161,30 @@ class Assembly:
             return tensor.shape
         shape = self.blocked(tensor.shape)
         return plane_shape(shape) if tensor.dtype is DType.INT16 else shape
+
+    def given_out(self, name: str) -> str:
+        """Marks a tensor as an output; an input, or what is an output already, is copied."""
+        if self.tensors[name].kind != "intermediate":
+            name = self._copied(name)
+        tensor = self.tensors[name]
+        return self.declare(name, tensor.shape, tensor.dtype, "output")
+
+    def _copied(self, name: str) -> str:
+        """Another tensor of the same float32 values."""
+        row = (1, math.prod(self.tensors[name].shape))
+        copy = self.fresh(f"{name}.copy")
+        self.call(
+            copy,
+            "concat",
+            {"x0": (name, row)},
+            {},
+            {},
+            result=copy,
+            shape=row,
+            dtype=DType.FLOAT32,
+            why="copies what is given out under one more name",
+        )
+        return copy
 
     def network(self, outputs: tuple[NetworkOutput, ...]) -> Network:
         """The network of everything added so far."""

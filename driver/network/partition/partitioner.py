@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from tilefarm.target import Target
 
 from driver.network.integer.network import Network, NetworkOutput
@@ -125,7 +127,10 @@ class _Partitioner:
             case Quantize():
                 self._processor.quantize(node, node.op)
             case Real():
-                add_real_steps(node, node.op, self._graph, self._made, self._values)
+                tensors = self._graph.tensors
+                operands = [(self._values.read(each), tensors[each].shape) for each in node.inputs]
+                result_of = partial(self._values.result, node.output)
+                add_real_steps(node, node.op, operands, self._made, result_of)
             case Dequantize():
                 self._processor.dequantize(node, node.op)
 

@@ -38,7 +38,6 @@ from driver.network.integer.qlinear import (
     QLinearMatMul,
     QuantizeLinear,
 )
-from driver.network.integer.real_calls import real_calls_of
 from driver.network.integer.real_views import flat, merged
 from driver.network.partition.assembly import Assembly, Constant
 from driver.network.partition.concat import channel_order
@@ -51,6 +50,7 @@ from driver.network.partition.qlinear_requantization import (
     requantization_attrs,
 )
 from driver.network.partition.qlinear_values import ROW_MAJOR, QLinearValues
+from driver.network.partition.real_steps import add_real_steps
 from driver.network.partition.transposed_spread import with_spread_data
 
 _WHY: Final = "as the quantized model defines it"
@@ -341,25 +341,11 @@ class _Partitioner:
         )
 
     def _real(self, node: QuantNode, op: Real) -> None:
-        """A float operator as its kernel calls; what only they know is named after its result."""
-        tensors = [self._values.read(name, ROW_MAJOR)[0] for name in node.inputs]
-        calls = real_calls_of(op.op, [self._values.shape(name) for name in node.inputs])
-        for number, call in enumerate(calls):
-            is_last = number == len(calls) - 1
-            if is_last:
-                result, _ = self._values.result(node.output, ROW_MAJOR)
-            else:
-                result = self._made.fresh(f"{node.output}.{number}")
-            self._made.call(
-                node.name if is_last else f"{node.name}.{number}",
-                call.operator,
-                {name: (tensors[each.source], each.shape) for name, each in call.operands.items()},
-                {n: Constant(f"{node.name}.{n}", each) for n, each in call.constants.items()},
-                call.attrs,
-                result=result,
-                shape=call.shape,
-                dtype=DType.FLOAT32,
-                why=op.why,
-                macs=call.macs,
-            )
-            tensors.append(result)
+        """A float operator as its kernel calls."""
+        operands = [
+            (self._values.read(name, ROW_MAJOR)[0], self._values.shape(name))
+            for name in node.inputs
+        ]
+        add_real_steps(
+            node, op, operands, self._made, lambda: self._values.result(node.output, ROW_MAJOR)[0]
+        )

@@ -177,32 +177,13 @@ class QLinearValues:
     def as_output(self, name: str) -> str:
         """Marks the float32 tensor behind an output; an input, or an output already, is copied."""
         tensor, _ = self.read(name, ROW_MAJOR)
-        if self._made.tensors[tensor].kind != "intermediate":
-            tensor = self._copy(tensor)
-        known = self._made.tensors[tensor]
-        return self._made.declare(tensor, known.shape, known.dtype, "output")
+        return self._made.given_out(tensor)
 
     def only_reader(self, name: str) -> QuantNode | None:
         """The one node that reads a value once, unless it is given out."""
         readers = self._readers.get(name, [])
         is_given = any(each.tensor == name for each in self._graph.outputs)
         return readers[0] if len(readers) == 1 and not is_given else None
-
-    def _copy(self, tensor: str) -> str:
-        row = (1, math.prod(self._made.tensors[tensor].shape))
-        copy = self._made.fresh(f"{tensor}.copy")
-        self._made.call(
-            copy,
-            "concat",
-            {"x0": (tensor, row)},
-            {},
-            {},
-            result=copy,
-            shape=row,
-            dtype=DType.FLOAT32,
-            why="copies what is given out under one more name",
-        )
-        return copy
 
     def _view(self, name: str, join: Join, part: Part) -> None:
         n, _, *rest = self.shape(name)

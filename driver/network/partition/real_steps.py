@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from tilefarm.dtype import DType
 
-from driver.network.integer.qir import QuantGraph, QuantNode, Real
+from driver.network.graph.ir import Shape
+from driver.network.integer.qir import QuantNode, Real
 from driver.network.integer.real_calls import real_calls_of
 from driver.network.partition.assembly import Assembly, Constant
-from driver.network.partition.values import Values
 
 
 def add_real_steps(
-    node: QuantNode, op: Real, graph: QuantGraph, made: Assembly, values: Values
+    node: QuantNode,
+    op: Real,
+    operands: Sequence[tuple[str, Shape]],
+    made: Assembly,
+    result_of: Callable[[], str],
 ) -> None:
-    """Adds the steps of one node; what only they know is named after its result."""
-    tensors = [values.read(name) for name in node.inputs]
-    calls = real_calls_of(op.op, [graph.tensors[name].shape for name in node.inputs])
+    """Adds the steps of one node; what only they know is named after its result.
+
+    Args:
+        operands: the tensors that the node reads, row-major, and their logical shapes.
+        result_of: makes the tensor of the node's result, when that is next.
+    """
+    tensors = [tensor for tensor, _ in operands]
+    calls = real_calls_of(op.op, [shape for _, shape in operands])
     for number, call in enumerate(calls):
         is_last = number == len(calls) - 1
-        result = values.result(node.output) if is_last else made.fresh(f"{node.output}.{number}")
+        result = result_of() if is_last else made.fresh(f"{node.output}.{number}")
         made.call(
             node.name if is_last else f"{node.name}.{number}",
             call.operator,

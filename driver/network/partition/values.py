@@ -140,28 +140,7 @@ class Values:
 
     def as_output(self, name: str) -> str:
         """Marks the tensor behind an output; an input, or what is an output already, is copied."""
-        holder = self.read(name)
-        if self._made.tensors[holder].kind != "intermediate":
-            holder = self._copy(holder)
-        tensor = self._made.tensors[holder]
-        return self._made.declare(holder, tensor.shape, tensor.dtype, "output")
-
-    def _copy(self, name: str) -> str:
-        """Another tensor of the same float32 values."""
-        row = (1, math.prod(self._made.tensors[name].shape))
-        copy = self._made.fresh(f"{name}.copy")
-        self._made.call(
-            copy,
-            "concat",
-            {"x0": (name, row)},
-            {},
-            {},
-            result=copy,
-            shape=row,
-            dtype=DType.FLOAT32,
-            why="copies what is given out under one more name",
-        )
-        return copy
+        return self._made.given_out(self.read(name))
 
     def image(self, name: str, channels: int | None = None) -> Shape:
         """The shape in memory of a value, or of as many channels, seen as an image."""

@@ -25,6 +25,7 @@ from compile_worker.generated import Generated
 from compile_worker.machines.cpu.space.windows import (
     ORDERS,
     STACK,
+    copy_at,
     declare_rows,
     declare_shared,
     declare_sums,
@@ -35,6 +36,7 @@ from compile_worker.machines.cpu.space.windows import (
     most_first,
     padded_row_nbytes,
     shared_step,
+    sums_in_registers,
 )
 from compile_worker.passes.flatten import LOCAL_NBYTES
 from compile_worker.te.operators.groups import groups_of
@@ -102,15 +104,6 @@ def _steps(workload: Workload, copy: str, point: Point) -> Iterator[Step]:
     yield Step("split", ("out_w", point["pixels"]))
     yield Step("split", ("out_h", point["rows"]))
     yield Step("reorder", (*outer, "out_h_1", "out_w_0", "out_w_1", "out_co_1"))
-    yield Step("compute_at", ("conv", "out_w_0"))
-    yield Step("reorder", tuple(f"conv_{each}" for each in _REDUCTION))
-    for loop in ("conv_w", "conv_co", "out_w_1", "out_co_1"):
-        yield Step("unroll", (loop,))
-    if copy:
-        place = "out_h_0" if point["padding"] == 0 else "conv_ci"
-        yield Step("compute_at", (copy, place))
+    yield from sums_in_registers("out_w_0", "out_w_1", "q")
+    yield from copy_at(copy, point)
     yield from shared_step(workload, point, "out_g" if point["groups"] > 1 else outer[0])
-
-
-_REDUCTION: Final = ("ci", "kh", "kw", "q", "w", "co", "b", "j", "o")
-"""Loops of the sums from the outside: pixels before blocks, so that a quad is spread only once."""

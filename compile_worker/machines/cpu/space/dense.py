@@ -32,6 +32,7 @@ from compile_worker.machines.cpu.space.windows import (
     most_first,
     padded_row_nbytes,
     shared_step,
+    sums_in_registers,
 )
 from compile_worker.passes.flatten import LOCAL_NBYTES
 from compile_worker.te.operators.groups import groups_of
@@ -92,14 +93,7 @@ def _steps(workload: Workload, point: Point) -> Iterator[Step]:
     yield Step("split", ("out_w", point["columns"]))
     yield Step("split", ("out_w_1", point["pixels"]))
     yield Step("reorder", (*outer, "out_w_1_0", "out_w_1_1", "out_co_1"))
-    yield Step("compute_at", ("conv", "out_w_1_0"))
-    yield Step("reorder", tuple(f"conv_{each}" for each in _REDUCTION))
-    for loop in ("conv_w", "conv_co", "out_w_1_1", "out_co_1"):
-        yield Step("unroll", (loop,))
+    yield from sums_in_registers("out_w_1_0", "out_w_1_1", "q")
     if is_wide(workload):
         yield Step("compute_at", ("wide", "out_w_0"))
     yield from shared_step(workload, point, "out_g" if point["groups"] > 1 else outer[0])
-
-
-_REDUCTION: Final = ("ci", "kh", "kw", "q", "w", "co", "b", "j", "o")
-"""Loops of the sums from the outside, as those of a convolution."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Final
 
 from tilefarm.space import Point
 from tilefarm.target import Target
@@ -18,7 +17,7 @@ from tilefarm.workload import Workload
 
 from compile_worker.generated import Generated
 from compile_worker.machines.cpu.space.convolution import space_with_steps
-from compile_worker.machines.cpu.space.windows import shared_step
+from compile_worker.machines.cpu.space.windows import copy_at, shared_step, sums_in_registers
 
 
 def transposed_space(workload: Workload, target: Target) -> Generated:
@@ -49,15 +48,6 @@ def _steps(workload: Workload, copy: str, point: Point) -> Iterator[Step]:
     yield Step("split", ("out_h", point["rows"]))
     phases = ("out_p", "out_q")
     yield Step("reorder", (*tiles, *phases, "out_h_1", "out_w_0", "out_w_1", "out_co_1"))
-    yield Step("compute_at", ("conv", "out_w_0"))
-    yield Step("reorder", tuple(f"conv_{each}" for each in _REDUCTION))
-    for loop in ("conv_w", "conv_co", "out_w_1", "out_co_1"):
-        yield Step("unroll", (loop,))
-    if copy:
-        place = "out_h_0" if point["padding"] == 0 else "conv_ci"
-        yield Step("compute_at", (copy, place))
+    yield from sums_in_registers("out_w_0", "out_w_1", "i")
+    yield from copy_at(copy, point)
     yield from shared_step(workload, point, tiles[0])
-
-
-_REDUCTION: Final = ("ci", "kh", "kw", "i", "w", "co", "b", "j", "o")
-"""Loops of the sums from the outside, as those of a convolution."""

@@ -140,3 +140,25 @@ def most_first(draft: Draft, *names: str) -> list[dict[str, int]]:
     """All values of some variables: largest products first, of those the most alike factors."""
     values = [dict(zip(names, each, strict=True)) for each in product(*map(draft.domain, names))]
     return sorted(values, key=lambda each: (-prod(each.values()), max(each.values())))
+
+
+def sums_in_registers(loop: str, pixels: str, innermost: str) -> Iterator[Step]:
+    """Compute the sums of a block inside `loop`, over the whole reduction, and write them out.
+
+    Pixels are before blocks, so that a quad of data is spread only once.
+
+    Args:
+        loop: of the output, around a block of `pixels` and channels.
+        innermost: the axis of the reduction inside the window.
+    """
+    reduction = ("ci", "kh", "kw", innermost, "w", "co", "b", "j", "o")
+    yield Step("compute_at", ("conv", loop))
+    yield Step("reorder", tuple(f"conv_{each}" for each in reduction))
+    for each in ("conv_w", "conv_co", pixels, "out_co_1"):
+        yield Step("unroll", (each,))
+
+
+def copy_at(copy: str, point: Point) -> Iterator[Step]:
+    """What is copied for a block, if anything is: a tile of the image, or a step of the sums."""
+    if copy:
+        yield Step("compute_at", (copy, "out_h_0" if point["padding"] == 0 else "conv_ci"))
