@@ -160,6 +160,11 @@ def test_more_threads_than_cores_are_refused(alone: Path) -> None:
         ]
 
 
+def test_what_is_no_option_gets_the_usage(alone: Path) -> None:
+    assert refused_by_python(alone)("--help")[0].startswith("Runs this program on samples: ")
+    assert refused_by_c(alone)("--help")[0].startswith("usage: run ")
+
+
 def test_a_program_for_another_processor_names_the_missing_instruction(alone: Path) -> None:
     manifest, source = alone / "manifest.json", alone / "run.c"
     manifest.write_text(manifest.read_text().replace('"needed": [', '"needed": ["avx99", ', 1))

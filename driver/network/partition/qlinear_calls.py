@@ -12,7 +12,7 @@ from tilefarm.target import Target
 from tilefarm.workload import AttrValue
 
 from compile_worker.isa import isa_of
-from driver.network.graph.ir import Shape
+from driver.network.graph.ir import Shape, Window
 from driver.network.integer.qir import Int8Array, Int32Array, QuantGraph, QuantNode
 from driver.network.integer.qlinear import (
     QLinearConv2d,
@@ -59,17 +59,8 @@ class LayerCalls:
         bias, groups, macs = centered_bias(op, weight), 1, math.prod(weight.shape[1:])
         if not is_depthwise:
             weight, groups = grouped_weights(weight, op.groups)
-        layer = QLinearLayer(
-            data=(n, inputs, height, width),
-            outputs=len(weight),
-            window=op.window,
-            depthwise=is_depthwise,
-            dtype=self._values.dtype(node.inputs[0]),
-            fill=op.x_zero,
-            zero=op.to.zero,
-            clip=(op.to.lo, op.to.hi),
-            together=self._together,
-        )
+        data = (n, inputs, height, width)
+        layer = replace(self._layer(node, op, data, op.window), depthwise=is_depthwise)
         planes = weight_planes(weight)
         if len(planes) == groups == 1:
             layer = layer.packed_by(self._together)
@@ -93,16 +84,7 @@ class LayerCalls:
                 data = (n, channels, height, width)
                 window = replace(PIXEL, kernel=(height, width))
                 taps = weight.reshape(len(weight), channels, height, width)
-        layer = QLinearLayer(
-            data=data,
-            outputs=len(weight),
-            window=window,
-            dtype=self._values.dtype(node.inputs[0]),
-            fill=op.x_zero,
-            zero=op.to.zero,
-            clip=(op.to.lo, op.to.hi),
-            together=self._together,
-        )
+        layer = self._layer(node, op, data, window)
         planes = weight_planes(taps)
         if window is not PIXEL:
             source, seen = before.tensor, before.stored
@@ -138,6 +120,21 @@ class LayerCalls:
         }
         self._emit(
             node, op, "qlinear_conv2d_transpose", {"data": (source, seen)}, constants, attrs, macs
+        )
+
+    def _layer(
+        self, node: QuantNode, op: Layer, data: tuple[int, int, int, int], window: Window
+    ) -> QLinearLayer:
+        """The layer on an image of that shape, packed for the target's instruction."""
+        return QLinearLayer(
+            data=data,
+            outputs=len(op.weight),
+            window=window,
+            dtype=self._values.dtype(node.inputs[0]),
+            fill=op.x_zero,
+            zero=op.to.zero,
+            clip=(op.to.lo, op.to.hi),
+            together=self._together,
         )
 
     def _repeated(
