@@ -1,4 +1,7 @@
-"""The drift check on a board's real times: one that is throttled is found."""
+"""The drift check on a board's real times: one that is throttled is found.
+
+What follows when it comes back is in `test_canary.py`, on times that a test scripts.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,8 @@ from device_server.vta.library.native import find_stand_in
 pytestmark = needs_simulator
 
 SIM = TARGETS["sim"]
-FULL_MHZ, THROTTLED_MHZ = 100, 66
+FULL_MHZ, THROTTLED_MHZ = 100, 10
+"""So far apart that no neighbour on this host's cores makes the two look alike."""
 
 
 class Throttled:
@@ -64,13 +68,10 @@ def board() -> Iterator[Throttled]:
         yield Throttled(owned)
 
 
-def test_a_throttled_board_is_found_and_may_come_back(board: Throttled, tmp_path: Path) -> None:
+def test_a_throttled_board_is_found(board: Throttled, tmp_path: Path) -> None:
     canary = Canary(known_kernel_for(SIM), board, tmp_path, clock=SystemClock(), device="board")
     canary.prove()
-    assert [canary.check() for _ in range(3)] == [None] * 3
     board.mhz = THROTTLED_MHZ
     drift = canary.check()
     assert isinstance(drift, Drift)
     assert "more time than at first" in drift.why
-    board.mhz = FULL_MHZ
-    assert canary.check() is None
