@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from tilefarm.command_line import whole_from
 from tilefarm.errors import SettingsError
 
 from driver.benchmarks.command_line import gated, tell
@@ -37,6 +38,12 @@ def add_network_options(parser: argparse.ArgumentParser) -> None:
     option("--zoo", type=Path, metavar="FOLDER", help="has models/*.onnx, for networks")
     option("--threads", default="1,2", metavar="N,...", help="of networks (default: 1,2)")
     add_number(parser, "trials", "of a network's search", default=DEFAULT_TRIALS, least=1)
+    option(
+        "--again",
+        type=whole_from(1),
+        metavar="N",
+        help="search each network once more, with so many trials",
+    )
 
 
 def run_networks(args: argparse.Namespace) -> int:
@@ -54,9 +61,12 @@ def run_networks(args: argparse.Namespace) -> int:
     if not all(each.isdecimal() and int(each) for each in words):
         raise SettingsError(f"--threads: {args.threads!r} is no list of numbers", "1,2")
     with tempfile.TemporaryDirectory(prefix="tilefarm-processor-") as folder:
-        bench = NetworkBench(folder=Path(folder), zoo=args.zoo, trials=args.trials, say=_say)
+        bench = NetworkBench(
+            folder=Path(folder), zoo=args.zoo, trials=args.trials, again=args.again, say=_say
+        )
         measured = [bench.measure(name, int(each)) for name in names for each in words]
-    figures = list(network_figures(measured))
+    is_longer = args.again is not None and args.again > args.trials
+    figures = list(network_figures(measured, longer=is_longer))
     version = peer_version() if has_peer() else None
     said = f"no ONNX Runtime: {INSTALL}" if version is None else f"ONNX Runtime {version}"
 
@@ -64,6 +74,8 @@ def run_networks(args: argparse.Namespace) -> int:
         return {
             "machine": machine(),
             "onnxruntime": version,
+            "trials": args.trials,
+            "again": args.again,
             "networks": [each.document() for each in measured],
             "figures": [figure.row() for figure in figures],
         }

@@ -40,6 +40,9 @@ _LEAST_EACH: Final = 1.0
 _LEAST_OF_FLOATS: Final = 3.0
 _MOST_APART: Final = 0.10
 """How far a program's time may be from the sum of its kernels'."""
+_MOST_BETWEEN_EQUALS: Final = 0.03
+_MOST_BEHIND_LONGER: Final = 0.05
+"""How far programs of two searches may be apart: of equal ones, and of one with more trials."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +84,7 @@ class NetworkSeconds:
         unlike: elements that ONNX Runtime computes otherwise without its optimizer, of `elements`;
             None where it was not given the same integers.
         tuned_seconds: from the file to the program.
+        again_seconds: of another search's program, where one is asked for.
     """
 
     name: str
@@ -93,6 +97,7 @@ class NetworkSeconds:
     unlike: int | None = None
     elements: int = 0
     tuned_seconds: float = 0.0
+    again_seconds: float | None = None
     why: str = ""
 
     @property
@@ -104,6 +109,12 @@ class NetworkSeconds:
     def times_floats(self) -> float | None:
         """Times the speed of ONNX Runtime's float32."""
         return _ratio(self.float_seconds, self.seconds)
+
+    @property
+    def behind_again(self) -> float | None:
+        """By how much longer than the other search's program it takes; below 0 if it is faster."""
+        ratio = _ratio(self.seconds, self.again_seconds)
+        return None if ratio is None else ratio - 1
 
     def document(self) -> dict[str, Any]:
         """What JSON can say."""
@@ -119,11 +130,14 @@ class NetworkBench:
         folder: for what is made on the way.
         zoo: the folder of data with files under `models`; None: there is none.
         trials: of each search.
+        again: of another search of each network, whose program takes turns too; None: there is no
+            other.
     """
 
     folder: Path
     zoo: Path | None
     trials: int
+    again: int | None = None
     say: Callable[[str], None]
 
     def measure(self, name: str, threads: int) -> NetworkSeconds:
@@ -143,16 +157,20 @@ class NetworkBench:
         if calibration is None and not graph.ranges:
             calibration = _random_samples(graph, folder / "samples.npz")
         began = time.monotonic()
-        summary = self._tuned(files.model, calibration, threads, folder / "out")
+        summary = self._tuned(files.model, calibration, threads, folder / "out", self.trials)
         took = time.monotonic() - began
+        if self.again:
+            self._tuned(files.model, calibration, threads, folder / "again", self.again)
         if calibration is None:
             data = seeded_data(graph, graph.batch)
         else:
             data = load_data(calibration, graph)
         inputs = {i.name: np.asarray(data.inputs[i.name], np.float32) for i in graph.inputs}
-        program = WholeProgram(
-            read_program(folder / "out" / "program"), inputs, folder / "network.so"
-        )
+        programs = {
+            name: WholeProgram(read_program(folder / out / "program"), inputs, folder / f"{out}.so")
+            for name, out in (("ours", "out"), ("again", "again"))
+            if (folder / out).exists()
+        }
         peers = {}
         if has_peer():
             int8 = files.model if graph.ranges else folder / "int8.onnx"
@@ -161,18 +179,19 @@ class NetworkBench:
             floats = self._model(NETWORKS[name].floats) if graph.ranges else files.model
             peers = _peers(graph, inputs, int8, Path(floats), threads)
         try:
-            calls = [program.call, *(each.call for each in peers.values())]
-            least = least_wall_seconds(calls, _TURNS, _TURN_SECONDS)
-            found = dict(zip(("ours", *peers), least, strict=True))
+            calls = {name: each.call for name, each in (programs | peers).items()}
+            least = least_wall_seconds(list(calls.values()), _TURNS, _TURN_SECONDS)
+            found = dict(zip(calls, least, strict=True))
             unlike, elements = None, 0
             if has_peer() and graph.ranges:
                 plain = LibraryNetwork(
                     files.model, graph, inputs, threads=threads, is_optimized=False
                 ).outputs()
-                program.call()
-                unlike, elements = _unlike(program.outputs(), plain)
+                programs["ours"].call()
+                unlike, elements = _unlike(programs["ours"].outputs(), plain)
         finally:
-            program.close()
+            for program in programs.values():
+                program.close()
         return NetworkSeconds(
             name=name,
             threads=threads,
@@ -184,6 +203,7 @@ class NetworkBench:
             unlike=unlike,
             elements=elements,
             tuned_seconds=took,
+            again_seconds=found.get("again"),
         )
 
     def _model(self, name: str) -> str:
@@ -201,7 +221,7 @@ class NetworkBench:
         return str(path)
 
     def _tuned(
-        self, model: Path, calibration: Path | None, threads: int, out: Path
+        self, model: Path, calibration: Path | None, threads: int, out: Path, trials: int
     ) -> dict[str, Any]:
         """The summary of a search in a process of its own.
 
@@ -210,9 +230,9 @@ class NetworkBench:
         """
         target = "cpu" if threads == 1 else f"cpu{THREADS}{threads}"
         words = ["--target", target, "--no-ray", "--devices", "1", "--out", str(out)]
-        words += ["--trials", str(self.trials)]
+        words += ["--trials", str(trials)]
         words += ["--calibrate", str(calibration)] if calibration else []
-        self.say(f"tune {model.name} for {target}")
+        self.say(f"tune {model.name} for {target}, {trials} trials")
         done = subprocess.run(
             python_command("-m", "driver.cli", "tune", str(model), *words),
             stdout=subprocess.PIPE,
@@ -273,8 +293,14 @@ def _unlike(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> tuple[int, in
     return differing, sum(each.size for each in ours.values())
 
 
-def network_figures(measured: Sequence[NetworkSeconds]) -> Iterator[Figure]:
-    """The figures with goals, as far as networks were measured."""
+def network_figures(
+    measured: Sequence[NetworkSeconds], *, longer: bool = False
+) -> Iterator[Figure]:
+    """The figures with goals, as far as networks were measured.
+
+    Args:
+        longer: the other search of each network had more trials.
+    """
     for threads in sorted({each.threads for each in measured}):
         rows = [each for each in measured if each.threads == threads]
         words = f"{threads} thread{'s' if threads > 1 else ''}"
@@ -300,10 +326,23 @@ def network_figures(measured: Sequence[NetworkSeconds]) -> Iterator[Figure]:
             unit="",
             goal=_MOST_APART,
         )
+    yield from _between_searches([each.behind_again for each in done], longer)
     resnet18 = [each.tuned_seconds for each in done if each.name == "resnet18"]
     if resnet18:
         minutes = max(resnet18) / _SECONDS_PER_MINUTE
         yield Figure(name="ResNet-18, file to program", value=minutes, unit="min", goal=10)
+
+
+def _between_searches(behind: Sequence[float | None], longer: bool) -> Iterator[Figure]:
+    found = [each for each in behind if each is not None]
+    if found and longer:
+        name, value, goal = "behind the longer search", max(found), _MOST_BEHIND_LONGER
+    elif found:
+        name, value = "the same search twice, furthest apart", max(map(abs, found))
+        goal = _MOST_BETWEEN_EQUALS
+    else:
+        return
+    yield Figure(name=name, value=value, unit="", goal=goal)
 
 
 def _speeds(found: Sequence[float | None], whom: str) -> Iterator[Figure]:
@@ -320,7 +359,7 @@ def _at_least(name: str, value: float, goal: float) -> Figure:
 def network_table(measured: Sequence[NetworkSeconds]) -> Iterator[str]:
     """A row a network and number of threads; those that were not measured say why below."""
     titles = ["network", "threads", "us", "ORT int8 us", "x", "ORT float us", "x", "by kernels"]
-    titles += ["tuned s", "unlike ORT"]
+    titles += ["tuned s", "unlike ORT", "again us"]
     rows = []
     for each in (each for each in measured if each.seconds):
         unlike = "" if each.unlike is None else f"{each.unlike} of {each.elements}"
@@ -333,6 +372,7 @@ def network_table(measured: Sequence[NetworkSeconds]) -> Iterator[str]:
                 f"{each.by_kernels:.2f}" if each.by_kernels else "",
                 f"{each.tuned_seconds:.0f}",
                 unlike,
+                _micro(each.again_seconds),
             ]
         )
     yield from text_table(titles, rows)
@@ -342,8 +382,11 @@ def network_table(measured: Sequence[NetworkSeconds]) -> Iterator[str]:
 
 
 def _cells(ours: float | None, theirs: float | None, times: float | None) -> list[str]:
-    micro = [f"{1e6 * each:.1f}" if each else "" for each in (ours, theirs)]
-    return [*micro, f"{times:.2f}" if times else ""]
+    return [_micro(ours), _micro(theirs), f"{times:.2f}" if times else ""]
+
+
+def _micro(seconds: float | None) -> str:
+    return f"{1e6 * seconds:.1f}" if seconds else ""
 
 
 def _mean(values: Sequence[float]) -> float:

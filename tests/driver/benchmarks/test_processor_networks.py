@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,21 @@ def test_goals_are_held_against_each_number_of_threads() -> None:
     assert apart.value == pytest.approx(0.2)
     assert not apart.is_met
     assert figures["ResNet-18, file to program"].value == pytest.approx(5)
+
+
+def test_searches_are_held_against_one_another() -> None:
+    measured = [
+        replace(seconds("kws", 1.0, None), again_seconds=0.98),
+        replace(seconds("vww", 1.0, None), again_seconds=1.04),
+        seconds("resnet8", 1.0, None),
+    ]
+    (twice,) = [each for each in network_figures(measured) if "twice" in each.name]
+    assert twice.value == pytest.approx(1 - 1 / 1.04)
+    assert not twice.is_met
+    (longer,) = [each for each in network_figures(measured, longer=True) if "longer" in each.name]
+    assert longer.value == pytest.approx(1 / 0.98 - 1)
+    assert longer.is_met
+    assert not [each for each in network_figures(measured[2:]) if "twice" in each.name]
 
 
 def test_without_onnx_runtime_ours_is_told_alone() -> None:
