@@ -1,4 +1,7 @@
-"""`tilefarm bench network`: a whole network in simulated cycles, a row a step, by cause."""
+"""`tilefarm bench network`: a whole network in simulated cycles, a row a step, by cause.
+
+On a processor it is told in seconds: see `driver.benchmarks.network_on_processor`.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ from driver.program.simulated import WholeRun, whole_run
 from driver.program.vta.cycle_breakdown import CAUSES, CycleBreakdown
 from driver.report.cycles_page import Bar, cycles_page
 from driver.report.terminal.text_table import text_table
-from driver.targets import simulated_target
+from driver.targets import playable_target
 
 DEFAULT_MODEL: Final = "zoo:resnet18"
 TRIALS: Final = 200
@@ -38,12 +41,18 @@ examples:
   tilefarm bench network
   tilefarm bench network zoo:mobilenet_v1 --trials 400 --html mobilenet.html
   tilefarm bench network net.onnx --calibrate data.npz --json
+  tilefarm bench network net_qdq.onnx --target cpu
 
 Every workload of the accelerator is searched on simulated cycles (--trials of each; those that
 differ in their clips only share what was found). A row tells what the compute module did in the
 cycles of one step; steps without cycles run on the processor. Below: their sum, and the cycles of
 the network compiled as one program, in which a step's first loads run beside the one before; for
 a target with a board (`sim-pynq-z1`) what they take at its clock.
+
+With `--target cpu` the network is tuned as `tilefarm tune` does it, --trials for each workload and
+compiled on --jobs processes. A row has a layer's median in seconds, its spread from the 10th to
+the 90th percentile, its speed, and its share of the peak that was measured beside it; --html is
+the run's report.
 """
 
 
@@ -68,7 +77,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Do it; the exit code."""
-    forms = forms_of(source_of(args), simulated_target(args.target))
+    target = playable_target(args.target)
+    if not target.has_accelerator:
+        from driver.benchmarks.network_on_processor import run_on_processor
+
+        return run_on_processor(args, target)
+    forms = forms_of(source_of(args), target)
     network = forms.network
 
     def told(workload: Workload, outcome: Outcome) -> None:

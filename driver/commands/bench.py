@@ -29,7 +29,10 @@ BENCHMARKS: Final[Mapping[str, tuple[str, str]]] = {
         "driver.benchmarks.large",
         "large networks, from file to program: seconds and memory",
     ),
-    "network": ("driver.benchmarks.network", "cycles of a whole network, a row a step, by cause"),
+    "network": (
+        "driver.benchmarks.network",
+        "cycles or seconds of a whole network, a row a step",
+    ),
     "processor": (
         "driver.benchmarks.processor.command",
         "layers on this machine's processor, beside oneDNN",
