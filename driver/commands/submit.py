@@ -40,6 +40,7 @@ tilefarm is installed. The model, files with weights beside it, and data are upl
 secret is: --token-file, --tls and --signing-key name files of the head. `tilefarm jobs`, `logs`,
 `cancel` and `fetch` are about jobs. A job that was cancelled or lost is continued by submitting it
 again: its run is in --folder. Where others fill the cluster it stands in its queue for an hour.
+`--target cpu` is the processor of the head; without --tracker a job's devices are there, too.
 A job waits for devices for an hour, or --device-wait, and compiles on all CPUs, or --workers.
 """
 
@@ -67,7 +68,8 @@ def run(args: argparse.Namespace) -> int:
     from driver.jobs.shipping import interpreter, send
     from driver.jobs.spec import JobSpec
     from driver.jobs.watching import begun
-    from driver.network import files_beside, import_model, model_files, read_extents, short_name
+    from driver.network import files_beside, import_for, model_files, read_extents, short_name
+    from driver.targets import usable_target
 
     dashboard = dashboard_of(args)
     title = short_name(args.model)
@@ -75,7 +77,9 @@ def run(args: argparse.Namespace) -> int:
         files = model_files(args.model, args.calibrate, Path(scratch))
         args.model, args.calibrate = files.model, files.calibration
         args.extents = read_extents(args.shape)
-        import_model(args.model, args.extents)  # refused before anything is sent
+        # What cannot be tuned is refused before anything is sent.
+        target = usable_target(farm_settings(args).target)
+        import_for(target, args.model, args.extents)
         cluster = dashboard.cluster()
         args.workers = args.workers or min(cluster.cpus, MOST_WORKERS)
         if args.device_wait_seconds is None:

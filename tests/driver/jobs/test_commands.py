@@ -75,6 +75,20 @@ def test_a_second_submit_uploads_nothing(dashboard: RayDashboard, said: Said, st
     assert CLUSTER_TOKEN not in "".join(entrypoints)
 
 
+def test_a_job_for_a_processor(dashboard: RayDashboard, said: Said, steady: None) -> None:
+    said(*SUBMIT, "--target", "cpu", "--threads", "2")
+    (job,) = dashboard.jobs.values()
+    assert '"target":"cpu@2"' in job.document["entrypoint"]
+
+
+def test_what_a_processor_cannot_compute_is_not_sent(dashboard: RayDashboard, said: Said) -> None:
+    """The file is read as the target has it, and the target is one that there is code for."""
+    told = said(*SUBMIT, "--target", "cpu:nosuch", code=2)
+    assert "cpu:nosuch" in told
+    assert not dashboard.uploads
+    assert not dashboard.jobs
+
+
 AGENT = b"No available agent to submit job, please try again later."
 DEAF = b"Traceback:\naiohttp.client_exceptions: Cannot connect to host 10.0.0.1:52365"
 
