@@ -43,17 +43,21 @@ def usable_target(name_or_path: str) -> Target:
     return target
 
 
-def accelerated_target(name_or_path: str) -> Target:
+def accelerated_target(name_or_path: str, *, on_processors: str = "") -> Target:
     """The target as `usable_target`, if it has an accelerator.
+
+    Args:
+        on_processors: the command that does the like for a processor, if there is one.
 
     Raises:
         TargetError: as `usable_target`, or it has none.
     """
     target = usable_target(name_or_path)
     if not target.has_accelerator:
+        instead = f"for a processor `{on_processors}`; " if on_processors else ""
         raise TargetError(
             f"{target.name}: this target has no accelerator, and the command is about one",
-            f"--target {', '.join(TARGETS)}, or a .json file of one",
+            f"{instead}--target {', '.join(TARGETS)}, or a .json file of one",
         )
     return target
 
@@ -69,13 +73,13 @@ def playable_target(name_or_path: str) -> Target:
     return target
 
 
-def simulated_target(name_or_path: str) -> Target:
+def simulated_target(name_or_path: str, *, on_processors: str = "") -> Target:
     """The target as `accelerated_target`, if this machine can simulate it.
 
     Raises:
         TargetError: as `accelerated_target` and `require_playable`.
     """
-    target = accelerated_target(name_or_path)
+    target = accelerated_target(name_or_path, on_processors=on_processors)
     require_playable(target)
     return target
 

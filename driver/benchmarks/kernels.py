@@ -207,7 +207,7 @@ def _tasks(args: argparse.Namespace) -> Iterator[KernelTask]:
     names = _names(args.layers)
     templates = {name: old.best for name, old in OLD_FLOW.items()}
     templates |= read_template(args.old) if args.old else {}
-    target = simulated_target(args.target)
+    target = simulated_target(args.target, on_processors="tilefarm bench processor")
     for name in names:
         yield KernelTask(
             name=name,

@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     option(
         "--target",
         metavar="NAME|FILE.json",
-        help="the accelerator that there is; a program of another one is refused",
+        help="the accelerator or processor that there is; a program of another one is refused",
     )
     add_device_options(parser, "sample")
     parser.epilog = (
@@ -119,7 +119,7 @@ def _as_text(
     cycles = (
         f"{plural(answer.cycles[-1], 'cycle')} each"
         if answer.cycles
-        else "no cycles counted: --profile times it"
+        else "not timed: --profile does that"
     )
     lines = [f"{program.name}: {plural(samples, 'sample')}, {cycles}"]
     lines += [f"{name}  {v.dtype} {list(v.shape)}" for name, v in answer.outputs.items()]

@@ -1,4 +1,4 @@
-"""Where a run's devices are: a farm that somebody serves, or simulated ones started here."""
+"""Where a run's devices are: a farm that somebody serves, or ones that are started here."""
 
 from __future__ import annotations
 
@@ -83,6 +83,8 @@ class RemoteFarm:
 class LocalFarm:
     """A tracker and devices on loopback, simulated ones as a rule, as processes of our own.
 
+    They are called sim0, sim1 and so on, those of a processor cpu0, cpu1.
+
     A thread starts them, starts again what died, a few times, and ends them.
 
     Args:
@@ -105,6 +107,7 @@ class LocalFarm:
         runtime: Path | None = None,
     ) -> None:
         self._runtime = () if runtime is None else ("--runtime", str(runtime))
+        self._kind = "sim" if target.has_accelerator else "cpu"
         self._log = log
         self._style = style
         self._devices = devices
@@ -167,7 +170,7 @@ class LocalFarm:
         tracker = self._start_tracker("127.0.0.1:0")
         self._address = tracker.ready()
         self._serving.set()
-        devices = [self._start_device(f"sim{n}") for n in range(self._devices)]
+        devices = [self._start_device(f"{self._kind}{n}") for n in range(self._devices)]
         while not self._closing.wait(_WATCH_SECONDS):
             if not tracker.alive:
                 tracker = self._restart_tracker()

@@ -61,6 +61,9 @@ def test_a_command_that_wants_an_accelerator_says_that_a_target_has_none() -> No
         with pytest.raises(TargetError, match="cpu: this target has no accelerator") as refused:
             wanting("cpu")
         assert "sim, sim-de10" in refused.value.hint
+    with pytest.raises(TargetError) as refused:
+        simulated_target("cpu", on_processors="tilefarm bench processor")
+    assert refused.value.hint.startswith("for a processor `tilefarm bench processor`; --target sim")
     assert accelerated_target("sim-mul").name == "sim-mul"
     assert playable_target("cpu").name == "cpu"
 

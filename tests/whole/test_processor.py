@@ -34,3 +34,4 @@ def test_a_network_is_tuned_for_a_processor_and_timed_by_its_clock(
     summary = json.loads((tmp_path / "summary.json").read_text())
     assert summary["network_cycles"] is None
     assert summary["network_seconds"] > 0
+    assert (tmp_path / "log" / "cpu0.log").is_file(), "no device is simulated"

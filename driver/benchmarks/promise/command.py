@@ -22,6 +22,8 @@ from driver.network import Promise
 from driver.report.terminal.text_table import text_table
 from driver.targets import accelerated_target
 
+_ON_PROCESSORS: Final = "tilefarm tune NET.onnx --target cpu --max-loss POINTS"
+"""Keeps a promise; plans are compared here by an accelerator's cycles."""
 _POINTS: Final = 0.5
 _MOST: Final = 1000
 _NETWORKS: Final = tuple(
@@ -72,7 +74,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Do it; the exit code."""
     _ = Promise(points=args.max_loss, is_said=True)
-    accelerated_target(args.target)
+    accelerated_target(args.target, on_processors=_ON_PROCESSORS)
     tasks = _tasks(args)
     ends: list[PromiseResult | Broken] = []
     for task, end in zip(tasks, isolated(keep, tasks, jobs=args.jobs), strict=True):

@@ -19,7 +19,11 @@ def add_farm_options(parser: argparse.ArgumentParser, *, ray: bool = True) -> No
     """The options of `FarmSettings`; without `ray` but those that say which Ray."""
     default = FarmSettings()
     option = parser.add_argument_group("compiling").add_argument
-    option("--target", metavar="NAME|FILE.json", help="the accelerator (default: sim)")
+    option(
+        "--target",
+        metavar="NAME|FILE.json",
+        help="what to compile for: an accelerator, or cpu (default: sim)",
+    )
     option(
         "--threads",
         type=whole_from(1),
@@ -60,7 +64,7 @@ def _add_ray_options(option: Callable[..., object]) -> None:
 def add_device_options(parser: argparse.ArgumentParser, what: str) -> None:
     """Those of `FarmSettings` that say where each `what` is run, and for how long at most."""
     default = FarmSettings()
-    option = add_tracker_options(parser, "use a running farm, not simulated devices here")
+    option = add_tracker_options(parser, "use a running farm, not devices that are started here")
     option("--devices", type=int, metavar="N", help=f"devices (default: {default.devices})")
     option(
         "--runtime",
