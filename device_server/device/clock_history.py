@@ -11,11 +11,8 @@ import statistics
 from collections import deque
 from typing import Final
 
-from tilefarm.measurement import WallTime
+from tilefarm.measurement import TIME_TOLERANCE, WallTime
 
-_TOLERANCE: Final = 0.10
-"""Shortest regions on boards that are right vary by 1 to 2 %; one that is throttled takes 1.5
-times as long."""
 MOST_TIMES: Final = 16
 """That are remembered; an hour of searching has more."""
 
@@ -30,7 +27,7 @@ class ClockHistory:
     @property
     def tolerance(self) -> float:
         """How far a time may be from the shortest one, relative to it."""
-        return max(_TOLERANCE, statistics.median(time.spread for time in self._times))
+        return max(TIME_TOLERANCE, statistics.median(time.spread for time in self._times))
 
     def change(self, time: WallTime) -> float:
         """How much longer (or, below 0, shorter) than ever, relatively; 0 within the noise."""

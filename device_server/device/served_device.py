@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from tilefarm.clock import Clock
 from tilefarm.lease import DeviceInfo
+from tilefarm.power import power_state
 from tilefarm.rpc import device_calls
 from tilefarm.rpc.version import PROTOCOL
 from tilefarm.trust.tls import Credentials
@@ -119,14 +120,18 @@ class ServedDevice:
         )
 
     def _info(self, address: str) -> DeviceInfo:
+        proof, time = self.watched.proof, self.watched.proof.wall_time
         return DeviceInfo(
             name=self.settings.name,
             address=address,
             target=self.settings.target.digest,
-            runtime=self.watched.proof.runtime,
+            runtime=proof.runtime,
             sandbox=self.watched.sandbox,
             epoch=self.epoch,
             labels=self.settings.labels,
-            self_test=str(self.watched.proof),
-            clock=self.watched.proof.clock,
+            self_test=str(proof),
+            clock=proof.clock,
+            known_seconds=0.0 if time is None else time.minimum_seconds,
+            known_spread=0.0 if time is None else time.spread,
+            power="" if time is None else power_state().words,
         )

@@ -124,7 +124,8 @@ def _print_devices(tracker: TrackerClient, *, refused: bool) -> None:
         words += f" {label_words(device)}"
         refuses = f"; refuses {plural(state.refused, 'run')}" if state.refused else ""
         use = in_words(state) + refuses
-        print(f"{words.rstrip()}\n{'':12} {use}; self-test {device.self_test}")
+        power = f"; {device.power}" if device.power else ""
+        print(f"{words.rstrip()}\n{'':12} {use}; self-test {device.self_test}{power}")
         for run in _refused_runs(tracker, state) if refused else ():
             print(f"{'':12} {_in_words(run)}")
     if not states:

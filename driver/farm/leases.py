@@ -2,7 +2,8 @@
 
 When somebody with a fairer claim waits, the tracker says so in its answer to a renewal.
 
-A search has devices of one clock only: cycles are never compared with seconds.
+A search has devices of one clock only: cycles are never compared with seconds; and where the clock
+tells time, devices that are as fast as one another: see `driver.farm.comparable`.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from tilefarm.threads import Breakage, start_thread
 
 from device_server.device.client import DeviceClient
 from device_server.tracker.client import TrackerClient
+from driver.farm.comparable import reference_among, why_left_out
 from driver.farm.farms import Farm
 from driver.farm.lease_file import HeldLeases
 from driver.farm.signing import signer
@@ -54,7 +56,11 @@ _UNBELIEVED: Final = (
 )
 _ANOTHER_FOLDER: Final = "another folder with --out for devices with another clock"
 
-_NOT_ASKED: Final[tuple[float, frozenset[DeviceClock]]] = (-math.inf, frozenset())
+_OTHER_PACE: Final = (
+    "start the device's server anew once its machine is idle and as fast as the others, or choose"
+    " devices that are alike with --label"
+)
+_NOT_ASKED: Final[tuple[float, tuple[DeviceState, ...]]] = (-math.inf, ())
 
 Labels: TypeAlias = tuple[tuple[str, str], ...]
 
@@ -110,8 +116,12 @@ class Leases:
         self._file = held or HeldLeases()
         self._has_one_clock = False
         self._device_clock: DeviceClock | None = None
-        self._clocks: tuple[float, frozenset[DeviceClock]] = _NOT_ASKED
-        """When it was asked which clocks there are, and the answer."""
+        self._reference: DeviceInfo | None = None
+        """Whom devices timed by the clock are compared with, once the search has its first."""
+        self._left_out: dict[str, str] = {}
+        """Why devices cannot be compared with it, by name."""
+        self._there: tuple[float, tuple[DeviceState, ...]] = _NOT_ASKED
+        """When it was asked which devices there are, and the answer."""
         self._asking = threading.Lock()
         self._farm = farm
         self._target = target
@@ -138,6 +148,12 @@ class Leases:
         """From now on only devices with that clock; None: with that of the first one."""
         self._has_one_clock, self._device_clock = True, clock
 
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """Devices that this search could have had and not compared with its others, and why."""
+        with self._lock:
+            return tuple(f"{name} is left out: {why}" for name, why in self._left_out.items())
+
     def acquire(self, wait_seconds: float, gone: Callable[[], bool] = lambda: False) -> Lease:
         """One more device.
 
@@ -152,6 +168,27 @@ class Leases:
             ImplausibleError: it would be one that says what cannot be.
             FarmFault: the tracker cannot be asked.
         """
+        until = self._clock.seconds() + wait_seconds
+        unlike: list[Lease] = []  # held while the tracker is asked for another than these
+        try:
+            while True:
+                left = max(0.0, until - self._clock.seconds())
+                try:
+                    lease = self._acquire(0.0 if unlike else left, gone)
+                except NoDeviceError:
+                    if not unlike or left <= 0 or gone():
+                        raise
+                    self._release_all(unlike)
+                    self._clock.sleep(min(left, _SLICE_SECONDS))
+                    continue
+                if not self._leaves_out(lease.device):
+                    return lease
+                unlike.append(lease)
+        finally:
+            self._release_all(unlike)
+
+    def _acquire(self, wait_seconds: float, gone: Callable[[], bool]) -> Lease:
+        """As `acquire`, whether or not its times can be compared."""
         began = self._clock.seconds()
         tracker = self._client(wait_seconds)
         left = max(0.0, wait_seconds - (self._clock.seconds() - began))
@@ -175,7 +212,7 @@ class Leases:
             self._due[lease.lease_id] = self._clock.seconds() + _renewal_seconds(lease)
         self._stirred.set()
         if self._has_one_clock and lease.device.clock is not self._device_clock:
-            self._clocks = _NOT_ASKED  # One of another kind has come since.
+            self._there = _NOT_ASKED  # One of another kind has come since.
             self.release(lease)
             raise self._missing(tracker, wait_seconds)
         if why := self._why_not(lease.device):
@@ -239,6 +276,31 @@ class Leases:
         if self._tracker is not None:
             self._tracker.close()
 
+    def _release_all(self, leases: list[Lease]) -> None:
+        while leases:
+            self.release(leases.pop())
+
+    def _leaves_out(self, device: DeviceInfo) -> bool:
+        """Whether a search cannot compare the device's times with those of its others."""
+        if not self._has_one_clock or device.clock is not DeviceClock.SECONDS:
+            return False
+        with self._lock:
+            if self._reference is None:
+                free = {s.device.name: s.device for s in self._there[1] if self._is_to_be_had(s)}
+                self._reference = reference_among((free | {device.name: device}).values())
+            if why := why_left_out(device, self._reference):
+                self._left_out[device.name] = why
+            else:
+                self._left_out.pop(device.name, None)  # it has started anew, as fast as the others
+            return bool(why)
+
+    def _is_to_be_had(self, state: DeviceState) -> bool:
+        trouble = state.owner or state.draining or state.quarantine or state.resting
+        return not trouble and self._fits(state.device)
+
+    def _fits(self, device: DeviceInfo) -> bool:
+        return device.target == self._target.digest and device.has(self._labels)
+
     def _first_free(
         self,
         tracker: TrackerClient,
@@ -284,13 +346,11 @@ class Leases:
         answer: it does for all of them.
         """
         with self._asking:
-            asked, clocks = self._clocks
+            asked, states = self._there
             if self._clock.seconds() - asked >= _SLICE_SECONDS:
-                infos = (s.device for s in tracker.states())
-                fitting = (i for i in infos if i.target == self._target.digest)
-                clocks = frozenset(i.clock for i in fitting if i.has(self._labels))
-                self._clocks = self._clock.seconds(), clocks
-            return clocks
+                states = tracker.states()
+                self._there = self._clock.seconds(), states
+        return frozenset(s.device.clock for s in states if self._fits(s.device))
 
     def _ask(
         self, tracker: TrackerClient, request_id: str, labels: Labels, wait_seconds: float
@@ -339,10 +399,12 @@ class Leases:
             return ClockError(f"{wanted}: {_OTHERWISE[clock]}", _ANOTHER_FOLDER)
         if labelled:
             uses = "; ".join(map(self._use, labelled))
-            in_use = any(s.owner and not (s.draining or s.quarantine) for s in labelled)
+            may_be = [s for s in labelled if s.device.name not in self._left_out]
+            in_use = any(s.owner and not (s.draining or s.quarantine) for s in may_be)
             kind = DevicesInUseError if in_use else NoDeviceError
+            hint = "wait longer: --device-wait" if may_be else _OTHER_PACE
             vain = all(self._why_not(s.device) for s in labelled)
-            return kind(f"{wanted}: {uses}", _UNBELIEVED if vain else "wait longer: --device-wait")
+            return kind(f"{wanted}: {uses}", _UNBELIEVED if vain else hint)
         hint = f"`tilefarm device --target {self._target.name} …` serves one"
         if fitting:
             found = f"{len(fitting)} registered, none with all of --label and --require-sandbox"
@@ -358,8 +420,9 @@ class Leases:
 
     def _use(self, state: DeviceState) -> str:
         """A device with what it is doing, or why that does not matter."""
+        left_out = self._left_out.get(state.device.name, "")
         why = self._why_not(state.device)
-        said = f"is not believed any more: {why}" if why else in_words(state)
+        said = f"is not believed any more: {why}" if why else left_out or in_words(state)
         return f"{state.device.name} {said}"
 
     def _renew(self) -> None:

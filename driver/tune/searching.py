@@ -49,6 +49,8 @@ def search(
         if earlier.is_another:
             say("which asked in another order")
         say(f"compiled on {resources.compiled_on}")
+    for line in resources.leases.left_out:
+        context.say(line)
     store.end_run(context.run_id, result.why, ended=context.clock.wall_seconds())
     return result
 

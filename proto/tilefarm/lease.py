@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -27,6 +28,13 @@ class DeviceInfo:
             `sandbox`, which every device has.
         self_test: what the known kernel gave before it registered, in words.
         clock: what tells how long a kernel takes on it.
+        known_seconds: the shortest time of the known kernel before it registered; 0 where cycles
+            are counted, or the device is of an older version.
+        known_spread: of that kernel's times, see `WallTime.spread`.
+        power: how steady its host's frequency is, in words; where the host's clock tells time.
+
+    Raises:
+        ValueError: the known kernel's time cannot be.
     """
 
     name: str
@@ -38,6 +46,13 @@ class DeviceInfo:
     labels: tuple[tuple[str, str], ...] = ()
     self_test: str = ""
     clock: DeviceClock = DeviceClock.CYCLES
+    known_seconds: float = 0.0
+    known_spread: float = 0.0
+    power: str = ""
+
+    def __post_init__(self) -> None:
+        if not (0 <= self.known_seconds < math.inf and 0 <= self.known_spread < math.inf):
+            raise ValueError(f"a known kernel of {self.known_seconds} s, +-{self.known_spread}")
 
     def has(self, labels: Iterable[tuple[str, str]]) -> bool:
         """Whether who wants all these labels may have it; `sandbox` wants a level, or more."""

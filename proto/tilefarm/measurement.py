@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 from itertools import pairwise
+from typing import Final
 
 from tilefarm.digest import Digest
 
@@ -97,6 +98,9 @@ class Precision:
             raise ValueError(f"a precision of {self.error} within {self.seconds} s")
 
 
+TIME_TOLERANCE: Final = 0.10
+"""So far the shortest regions of one kernel may be apart, relatively, on devices that are as fast.
+On boards that are right they vary by 1 to 2 %; one that is throttled takes 1.5 times as long."""
 _PATIENCE_SECONDS = 0.5
 """That a runner goes on for beyond a precision's seconds, on a host too busy to time anything."""
 _MEDIAN_ERROR = 1.2533 / 2.5631

@@ -49,6 +49,9 @@ _DEVICE: Final = DeviceInfo(
     epoch="epoch-1",
     labels=(("site", "lab"),),
     clock=DeviceClock.SECONDS,
+    known_seconds=1e-5,
+    known_spread=0.02,
+    power="not on battery, frequency governor performance",
 )
 _TRIAL: Final = Trial(
     workload=Digest.of(b"workload"),

@@ -25,7 +25,7 @@ class Label(_message.Message):
     def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
 
 class DeviceInfo(_message.Message):
-    __slots__ = ("name", "address", "target", "runtime", "sandbox", "epoch", "labels", "self_test", "clock")
+    __slots__ = ("name", "address", "target", "runtime", "sandbox", "epoch", "labels", "self_test", "clock", "known_seconds", "known_spread", "power")
     NAME_FIELD_NUMBER: _ClassVar[int]
     ADDRESS_FIELD_NUMBER: _ClassVar[int]
     TARGET_FIELD_NUMBER: _ClassVar[int]
@@ -35,6 +35,9 @@ class DeviceInfo(_message.Message):
     LABELS_FIELD_NUMBER: _ClassVar[int]
     SELF_TEST_FIELD_NUMBER: _ClassVar[int]
     CLOCK_FIELD_NUMBER: _ClassVar[int]
+    KNOWN_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    KNOWN_SPREAD_FIELD_NUMBER: _ClassVar[int]
+    POWER_FIELD_NUMBER: _ClassVar[int]
     name: str
     address: str
     target: bytes
@@ -44,7 +47,10 @@ class DeviceInfo(_message.Message):
     labels: _containers.RepeatedCompositeFieldContainer[Label]
     self_test: str
     clock: DeviceClock
-    def __init__(self, name: _Optional[str] = ..., address: _Optional[str] = ..., target: _Optional[bytes] = ..., runtime: _Optional[str] = ..., sandbox: _Optional[str] = ..., epoch: _Optional[str] = ..., labels: _Optional[_Iterable[_Union[Label, _Mapping]]] = ..., self_test: _Optional[str] = ..., clock: _Optional[_Union[DeviceClock, str]] = ...) -> None: ...
+    known_seconds: float
+    known_spread: float
+    power: str
+    def __init__(self, name: _Optional[str] = ..., address: _Optional[str] = ..., target: _Optional[bytes] = ..., runtime: _Optional[str] = ..., sandbox: _Optional[str] = ..., epoch: _Optional[str] = ..., labels: _Optional[_Iterable[_Union[Label, _Mapping]]] = ..., self_test: _Optional[str] = ..., clock: _Optional[_Union[DeviceClock, str]] = ..., known_seconds: _Optional[float] = ..., known_spread: _Optional[float] = ..., power: _Optional[str] = ...) -> None: ...
 
 class Lease(_message.Message):
     __slots__ = ("lease_id", "device", "fence", "ttl_seconds", "ticket")

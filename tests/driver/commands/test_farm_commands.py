@@ -12,11 +12,14 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
-from kit.farm.in_process import CREDENTIALS, TOKEN, Farm, Server, eventually
+from kit.farm.in_process import CREDENTIALS, TOKEN, FakeRunner, Farm, Server, eventually
+from kit.search.toy_spaces import timed
 from rich.console import Console
 from tilefarm.clock import SystemClock
 from tilefarm.digest import Digest
 from tilefarm.errors import NoDeviceError
+from tilefarm.measurement import Measurement, RunFailure, RunJob
+from tilefarm.power import PowerState
 from tilefarm.rpc import tracker_calls
 from tilefarm.watch.audit import AuditEntry, AuditFile
 
@@ -72,6 +75,33 @@ def test_a_device_is_drained_seen_and_readmitted(
     assert "free" in said(capsys, *devices, "--readmit", "sim0")
     assert cli.main([*devices, "--drain", "sim9"]) == 3
     assert "no device sim9" in capsys.readouterr().err
+
+
+class Countless(FakeRunner):
+    """A processor, which counts nothing."""
+
+    def known(self, job: RunJob) -> Measurement | RunFailure:
+        return Measurement(
+            artifact=job.artifact, device="fake", counters=None, wall_time=timed(1e-5)
+        )
+
+
+def test_a_device_timed_by_its_host_s_clock_says_how_steady_that_is(
+    farm: Farm, token: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    laptop = PowerState(on_battery=True, governors=("powersave",))
+    monkeypatch.setattr("device_server.device.served_device.power_state", lambda: laptop)
+    tracker = farm.tracker()
+    farm.device("laptop", tracker=tracker, runner=Countless())
+    farm.device("sim0", tracker=tracker)
+    with TrackerClient(tracker.address, CREDENTIALS) as client:
+        eventually(lambda: len(client.devices()) == 2)
+    devices = ("devices", "--tracker", tracker.address, "--token-file", token)
+    first, second = said(capsys, *devices).split("\nsim0 ")
+    assert first.endswith("by the host's clock; on battery, frequency governor powersave")
+    assert "governor" not in second
+    shown = json.loads(said(capsys, *devices, "--json"))
+    assert [row["known_seconds"] for row in shown] == [1e-5, 0.0]
 
 
 def test_that_no_device_refuses_a_run_is_said_to_who_asks(

@@ -104,6 +104,9 @@ DEVICES = st.builds(
     labels=LABELS,
     self_test=NAMES,
     clock=st.sampled_from(DeviceClock),
+    known_seconds=SECONDS,
+    known_spread=SECONDS,
+    power=NAMES,
 )
 TICKETS = st.binary(max_size=4)
 LEASES = st.builds(
