@@ -43,9 +43,10 @@ Two comparisons, a row a step. The float network with the integer reference: sig
 noise in dB and the largest difference, where the step's result is a tensor of the file. The
 integer reference with the device, bit for bit, on the reference's own operands; with the plain
 schedules, or with --out those that a run found best. Last the whole program. The device is the
-simulator, step by step; with --tracker, --runtime or --devices those of a farm, of a VTA library,
-or so many simulated ones, which get all steps at once. The first step that differs is named with
-its nodes of the file and the tile: n, c-block, h, w, row of the batch, lane.
+simulator, or with --target cpu this machine's processor, step by step; with --tracker, --runtime
+or --devices those of a farm, of a VTA library, or so many here, which get all steps at once. The
+first step that differs is named with its nodes of the file and the tile: n, c-block, h, w, row of
+the batch, lane.
 
 exit codes: 0 all bits agree; 1 a step or the program differs, or does not compile or run;
 2 something given cannot be used; 3 no device
@@ -113,27 +114,35 @@ def _checked(
         how = {"quantization": str(forms.how), "notes": list(forms.notes)}
         print(json.dumps({**_document(found), **how}))
         return found
-    print(*forms.quantized_words(), "", HEAD, sep="\n")
-    found = checked(forms, data, best_of=args.best_of, executor=executor, watch=_print_row)
+    counts = forms.network.target.has_accelerator
+    print(*forms.quantized_words(), "", head(counts=counts), sep="\n")
+
+    def watch(step: StepCheck, noise: Noise | None) -> None:
+        print(row(step, noise, counts=counts), flush=True)
+
+    found = checked(forms, data, best_of=args.best_of, executor=executor, watch=watch)
     for line in verdict(found):
         print(printable_lines(line))
     return found
 
 
-HEAD = f"{'step':32} {'operator':18} place {'SQNR':>6} {'largest':>10} {'cycles':>10}  device"
+_HEAD = f"{'step':32} {'operator':18} place {'SQNR':>6} {'largest':>10}"
+_CYCLES = f" {'cycles':>10}"
 
 
-def _print_row(step: StepCheck, noise: Noise | None) -> None:
-    print(row(step, noise), flush=True)
+def head(*, counts: bool) -> str:
+    """The titles of the table; cycles where the device `counts` them."""
+    return f"{_HEAD}{_CYCLES if counts else ''}  device"
 
 
-def row(step: StepCheck, noise: Noise | None) -> str:
+def row(step: StepCheck, noise: Noise | None, *, counts: bool = True) -> str:
     """One step of the table, which is at most 100 columns wide."""
+    cycles = f" {step.cycles or '':>10}" if counts else ""
     return (
         f"{step.name[:32]:32} {step.operator[:18]:18} {step.place[:3]:5}"
         f" {_decibels(noise.ratio_db) if noise else '':>6}"
         f" {f'{noise.largest:.4g}' if noise else '':>10}"
-        f" {step.cycles or '':>10}  {'equal' if step.is_right else 'DIFFERS'}"
+        f"{cycles}  {'equal' if step.is_right else 'DIFFERS'}"
     )
 
 

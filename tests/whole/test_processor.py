@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from kit.built import needs_simulator
 
 from driver import cli
+from driver.network.examples import DEMO_TEST
 
 pytestmark = needs_simulator
 
@@ -35,3 +37,32 @@ def test_a_network_is_tuned_for_a_processor_and_timed_by_its_clock(
     assert summary["network_cycles"] is None
     assert summary["network_seconds"] > 0
     assert (tmp_path / "log" / "cpu0.log").is_file(), "no device is simulated"
+    _is_run(tmp_path / "program", tmp_path / "answers.npz", capsys)
+    _is_replayed(tmp_path, capsys)
+
+
+def _is_run(program: Path, out: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`tilefarm run` gives answers; with --profile, what each layer takes by the clock."""
+    capsys.readouterr()
+    words = ["run", str(program), "--input", str(DEMO_TEST), "--target", "cpu"]
+    assert cli.main([*words, "--devices", "1", "--out", str(out), "--profile", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["target"], told["cycles"]) == ("cpu", None)
+    assert told["profile"]["clock"] == "seconds"
+    assert all(layer["median_seconds"] >= 0 for layer in told["profile"]["layers"])
+    with np.load(DEMO_TEST) as data, np.load(out) as answers:
+        (scores,) = (answers[name] for name in answers.files)
+        assert (scores.reshape(len(scores), -1).argmax(axis=1) == data["y"]).mean() > 0.9
+
+
+def _is_replayed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`tilefarm replay` makes the same object again."""
+    assert cli.main(["replay", "--out", str(folder), "--json"]) == 0
+    kept = json.loads(capsys.readouterr().out)
+    assert {row["status"] for row in kept} == {"ok"}
+    (conv, *_) = (row for row in kept if "conv2d" in row["compiles"])
+    assert conv["compiles"].endswith("steps, cpu")
+    assert cli.main(["replay", conv["digest"], "--out", str(folder), "--ir"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[2].startswith("verdict  ok: ")
+    assert any(line.startswith("IR after ") for line in lines)

@@ -19,7 +19,7 @@ from tilefarm.workload import Workload
 
 from compile_worker.compiler import compile_kernel
 from driver import cli
-from driver.commands.check import row, verdict
+from driver.commands.check import head, row, verdict
 from driver.commands.validation.checked_steps import checked_steps, first_difference
 from driver.commands.validation.checking import EQUAL, checked, schedules
 from driver.commands.validation.step_executor import Results, SandboxExecutor, StepJob
@@ -109,6 +109,9 @@ def test_a_wrong_kernel_is_named_with_its_tile(digits: Forms) -> None:
     assert [line.split()[0] for line in watched] == [step.name for step in found.steps]
     assert [line.split()[0] for line in watched if "DIFFERS" in line] == ["conv2", "conv4"]
     assert max(map(len, watched)) <= 100
+    assert head(counts=True).index("  device") == watched[0].rindex("  equal")
+    plain = row(found.steps[0], None, counts=False)
+    assert head(counts=False).index("  device") == plain.rindex("  equal"), "no empty column"
     text = "\n".join(verdict(found))
     assert "the first step that differs: conv2 (conv2d)" in text
     assert "made from conv2 (Conv), relu2 (Relu)" in text
