@@ -1,4 +1,4 @@
-"""A network as one compiled program, run once in the sandbox, its outputs against the reference."""
+"""A network as one compiled program, run in the sandbox here: on the simulator or the processor."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tilefarm.artifact import BuildFailure
 from tilefarm.digest import Digest
 from tilefarm.errors import InfraError
-from tilefarm.measurement import Counters, Measurement
+from tilefarm.measurement import Counters, Measurement, Precision
 from tilefarm.trace import Trace
 from tilefarm.workload import Workload
 
@@ -26,6 +26,10 @@ from driver.program.model import NetworkProgram, network_program, program_job
 
 _SECONDS_PER_BATCH: Final = 120.0
 """Of the largest network that anybody would simulate, on a machine that has more to do."""
+
+
+_PRECISION: Final = Precision(error=0.005, seconds=2.0)
+"""Of a program that is timed by the clock: some thousand calls of a small one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +82,7 @@ def assembled(network: Network, traces: Mapping[Workload, Trace]) -> NetworkProg
 
 
 def answers_of(program: NetworkProgram, inputs: Mapping[str, NDArray[Any]]) -> ProgramRun:
-    """The simulator's outputs by name for float32 inputs [samples, ...] in whole batches.
+    """Outputs by name for float32 inputs [samples, ...] in whole batches.
 
     Raises:
         InfraError: the program does not run.
@@ -92,8 +96,27 @@ def answers_of(program: NetworkProgram, inputs: Mapping[str, NDArray[Any]]) -> P
     return ProgramRun(outputs=outputs, cycles=done.sample_cycles)
 
 
-def on_simulator(program: NetworkProgram, batch: Mapping[str, NDArray[Any]]) -> Measurement:
+def seconds_of(program: NetworkProgram, inputs: Mapping[str, NDArray[Any]]) -> float:
+    """The median of a program for a processor, by the clock, for the first batch of `inputs`.
+
+    Raises:
+        InfraError: it does not run, or was disturbed all the time.
+    """
+    batch = {name: np.ascontiguousarray(x[: program.batch]) for name, x in inputs.items()}
+    time = on_simulator(program, batch, _PRECISION).wall_time
+    if time is None:
+        raise InfraError(f"{program.name} was run, and not timed")
+    return time.median_seconds
+
+
+def on_simulator(
+    program: NetworkProgram,
+    batch: Mapping[str, NDArray[Any]],
+    precision: Precision | None = None,
+) -> Measurement:
     """One run in the sandbox for every batch of float32 `batch` [samples, ...], in whole batches.
+
+    A program for a processor runs there on this one. With a `precision` it is timed by the clock.
 
     Raises:
         InfraError: it does not run.
@@ -107,7 +130,9 @@ def on_simulator(program: NetworkProgram, batch: Mapping[str, NDArray[Any]]) -> 
         for digest, content in program.blobs(batch).items():
             place(digest).write_bytes(content)
         with Runner(target=program.target) as runner:
-            job = program.run_job(batch, timeout_seconds=_SECONDS_PER_BATCH * runs)
+            job = program.run_job(
+                batch, timeout_seconds=_SECONDS_PER_BATCH * runs, precision=precision
+            )
             result = runner.run(job, place)
     if not isinstance(result, Measurement):
         raise InfraError(f"the program failed: {result.status.value}: {result.why}")

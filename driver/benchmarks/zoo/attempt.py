@@ -18,7 +18,7 @@ from tilefarm.target import Target
 
 from driver.benchmarks.zoo.device import FIRST_RUNS, OnDevice, on_device
 from driver.benchmarks.zoo.recipes import WITHIN_OF_PEER, ZooRecipe
-from driver.benchmarks.zoo.records import AcceleratorUse, Attempt, RefusedNetwork, Tried
+from driver.benchmarks.zoo.records import Attempt, RefusedNetwork, TargetUse, Tried
 from driver.benchmarks.zoo.samples import RandomInputs, Samples, read
 from driver.benchmarks.zoo.scores import METRICS
 from driver.commands.validation.explaining import crossings
@@ -31,7 +31,8 @@ from driver.network import (
     Quantization,
     dataset_of,
     fit_quantization,
-    import_model,
+    has_own_arithmetic,
+    import_for,
     is_built_in,
     judge_of,
     kind_of,
@@ -122,7 +123,7 @@ def _answers(task: Attempt, data: _Labelled | None, folder: Path, clock: Clock) 
     began = clock.seconds()
     target = usable_target(task.target)
     path = model_files(task.model, None, folder).model
-    graph = import_model(path)
+    graph = import_for(target, path)
     calibration, scored = _inputs(task, data, graph)
     fitted = _fitted(graph, calibration, task.how, target)
     quantized = fitted.quantized
@@ -150,9 +151,14 @@ def _answers(task: Attempt, data: _Labelled | None, folder: Path, clock: Clock) 
 
 def _fitted(graph: Graph, data: Dataset, how: Quantization, target: Target) -> Fitted:
     """In integers; a network that gives every range is taken as it is, without looking at data."""
-    if tensors_without_range(graph):
+    if not _was_quantized(graph):
         return fit_quantization(target, graph, data.inputs, how)
     return fit_quantization(target, graph, None, how.without_data())
+
+
+def _was_quantized(graph: Graph) -> bool:
+    """Whether the file gives every range, or its own arithmetic."""
+    return has_own_arithmetic(graph) or not tensors_without_range(graph)
 
 
 def _inputs(task: Attempt, data: _Labelled | None, graph: Graph) -> tuple[Dataset, Dataset]:
@@ -187,7 +193,7 @@ def _peer(path: Path, graph: Graph, data: Dataset, say: Callable[[str], None]) -
 
 def _no_int8_of_peer(graph: Graph, data: _Labelled | None) -> str:
     """Why a network is not quantized by ONNX Runtime as well; empty if it is."""
-    if not tensors_without_range(graph):
+    if _was_quantized(graph):
         return "the model is quantized already"
     return "" if data is not None else "there are no data to calibrate it"
 
@@ -235,17 +241,19 @@ def _tried(task: Attempt, data: _Labelled | None, answers: _Answers, seconds: fl
         peer_int8_db=None
         if answers.peer_int8 is None
         else _worst_db(answers.floats, answers.peer_int8),
-        was_quantized=not tensors_without_range(answers.graph),
+        was_quantized=_was_quantized(answers.graph),
         gate=_gate(recipe, peer) if data is not None and data.is_all else None,
         kind=kind,
         compared=judge.compared(answers.integers, answers.device.outputs),
         differing=_differing(device, answers.integers),
         sqnr_db=_worst_db(answers.floats, answers.integers),
-        use=AcceleratorUse(
+        use=TargetUse(
             share=_share(answers.network),
             crossings=len(crossings(answers.network)),
+            macs=answers.network.macs,
             plain_cycles=device.plain_cycles,
             predicted_cycles=device.predicted_cycles,
+            program_seconds=device.program_seconds,
             ready_seconds=device.ready_seconds,
         ),
         seconds=seconds,
@@ -278,7 +286,9 @@ def _gate(recipe: ZooRecipe, measured: float | None) -> float | None:
     return (recipe.peer if measured is None else measured) - WITHIN_OF_PEER
 
 
-def _share(network: Network) -> float:
+def _share(network: Network) -> float | None:
+    if not network.target.has_accelerator:
+        return None
     there = sum(step.macs for step in network.steps if step.place == "accelerator")
     return there / network.macs if network.macs else 1.0
 

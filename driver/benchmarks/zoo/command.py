@@ -21,7 +21,7 @@ from driver.benchmarks.zoo.tables import document, tables
 from driver.commands.options.quantizing import add_quantization_options, quantization
 from driver.commands.options.shared import add_number, add_target
 from driver.program.onnx_runtime import check_peer
-from driver.targets import simulated_target
+from driver.targets import playable_target
 
 _EPILOG: Final = """\
 examples:
@@ -29,13 +29,15 @@ examples:
   tilefarm bench zoo --data ../shared/zoo vww_f32_float mnist-8 --calibration percentile
   tilefarm bench zoo --data ../shared/zoo --samples 20 --json
   tilefarm bench zoo --data ../shared/zoo --onnxruntime --gate
+  tilefarm bench zoo --data ../shared/zoo --target cpu
   tilefarm bench zoo zoo:resnet18
 
 The folder has `models/NAME.onnx` and `data/`. Float networks are calibrated on samples that are not
-scored; every scored sample runs on the device (the simulator) and is compared bit for bit with the
-integer reference. A network that is not in the table of recipes, and one without data, gets seeded
-random inputs. Networks that give every range are taken as they are: --equalize and --correct-bias
-are for the others. Without --data only the networks run that come with tilefarm.
+scored; every scored sample runs on the device (the simulator, or with --target cpu this machine's
+processor) and is compared bit for bit with the integer reference. A network that is not in the
+table of recipes, and one without data, gets seeded random inputs. Networks that give every range
+are taken as they are: --equalize and --correct-bias are for the others. Without --data only the
+networks run that come with tilefarm.
 
 With --onnxruntime it runs on the same samples beside them, in float and in its own int8 (symmetric,
 a scale for each channel, calibrated by the same data), and each network has its goals: at most one
@@ -43,8 +45,8 @@ point below it (half a point where the model was quantized before; where it scor
 of the answers as in float), and no more noise than its int8.
 
 exit codes: 0 all pass; 1 a score is below its gate, a sample differs, less than 98 % of the
-multiply-accumulates are on the accelerator, a network cannot be taken, or with --gate (which needs
---onnxruntime) a goal is missed; 2 bad input
+multiply-accumulates are on the accelerator (if there is one), a network cannot be taken, or with
+--gate (which needs --onnxruntime) a goal is missed; 2 bad input
 """
 
 
@@ -70,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
         raise SettingsError("--gate: the goals are beside ONNX Runtime", "add --onnxruntime")
     if args.onnxruntime:
         check_peer()
-    simulated_target(args.target)
+    playable_target(args.target)
     chosen, skipped = _chosen(args)
     rows, refused = [], []
     for task, end in zip(chosen, isolated(attempt, chosen, jobs=args.jobs), strict=True):

@@ -1,4 +1,4 @@
-"""A network's samples on the simulator, with schedules for which nothing was measured."""
+"""A network's samples on the simulator, or on this processor, with schedules from no search."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from driver.network import Arrays, Dataset, Network
 from driver.program.evaluate import ProgramRun
 from driver.program.model import NetworkProgram
 from driver.program.parts import whole_batches
-from driver.program.simulated import answers_of, assembled
+from driver.program.simulated import answers_of, assembled, seconds_of
 from driver.program.vta.schedules import PLAIN, PREDICTED, Choice, trace_of
+from driver.report.cost import microseconds
 
 FIRST_RUNS: Final = 2
 """Runs of the plain program."""
@@ -24,20 +25,23 @@ _SAMPLES_AT_ONCE: Final = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnDevice:
-    """What the simulator answered.
+    """What the simulator answered, or the processor.
 
     Attributes:
         first: outputs by name for the first samples, with plain schedules.
         outputs: for all samples [samples, ...]; with predicted schedules if there are more.
-        plain_cycles, predicted_cycles: of one run with these schedules; None where not run.
+        plain_cycles, predicted_cycles: of one run with these schedules; None where not run, or on a
+            processor.
+        program_seconds: of one run with plain schedules on a processor, by the clock; else None.
         ready_seconds: from the beginning to the first answers.
     """
 
     first: Arrays
     outputs: Arrays
-    plain_cycles: int
-    predicted_cycles: int | None
     ready_seconds: float
+    plain_cycles: int | None = None
+    predicted_cycles: int | None = None
+    program_seconds: float | None = None
 
 
 def on_device(
@@ -51,7 +55,7 @@ def on_device(
     """All samples: a few with the plain schedules, and all with predicted ones if there are more.
 
     The plain program is there at once; the predicted one takes seconds to choose, and then
-    simulates many times faster.
+    simulates many times faster. On a processor all samples run with the plain ones.
 
     Args:
         say: hears how far it is.
@@ -61,8 +65,18 @@ def on_device(
         InfraError: a program does not compile, or does not run.
     """
     first = data.first(FIRST_RUNS * network.batch)
-    plain = _answers(_program(network, PLAIN), first, say)
+    program = _program(network, PLAIN)
+    plain = _answers(program, first, say)
     ready = clock.seconds() - began
+    if not network.target.has_accelerator:
+        seconds = seconds_of(program, first.inputs)
+        say(f"first answers after {ready:.1f} s; {microseconds(seconds)} with plain schedules")
+        return OnDevice(
+            first=plain.outputs,
+            outputs=_answers(program, data, say).outputs,
+            ready_seconds=ready,
+            program_seconds=seconds,
+        )
     cycles = plain.cycles[-1]
     say(f"first answers after {ready:.1f} s; {plural(cycles, 'cycle')} with plain schedules")
     more = first.samples < data.samples

@@ -38,19 +38,22 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AcceleratorUse:
+class TargetUse:
     """What a network needed of the target.
 
     Attributes:
-        share: of the multiply-accumulates that are on the accelerator.
+        share: of the multiply-accumulates that are on the accelerator; None: there is none.
         crossings: tensors that go from there to the processor, or back.
-        plain_cycles, predicted_cycles, ready_seconds: see `OnDevice`.
+        macs: multiply-accumulates of one run.
+        plain_cycles, predicted_cycles, program_seconds, ready_seconds: see `OnDevice`.
     """
 
-    share: float
+    share: float | None
     crossings: int
-    plain_cycles: int
+    macs: int
+    plain_cycles: int | None
     predicted_cycles: int | None
+    program_seconds: float | None
     ready_seconds: float
 
 
@@ -80,7 +83,7 @@ class Tried:
     kind: AnswerKind
     compared: tuple[Compared, ...]
     differing: int
-    use: AcceleratorUse
+    use: TargetUse
     seconds: float
     labels: int = 0
     is_seeded: bool = False
@@ -114,7 +117,7 @@ class Tried:
                 score_text(self.recipe.metric, each) for each in (self.device, self.gate)
             )
             yield f"{device} on the device is below the gate of {gate}"
-        if self.use.share < LEAST_SHARE:
+        if self.use.share is not None and self.use.share < LEAST_SHARE:
             share = f"{100 * self.use.share:.1f} %"
             yield f"only {share} of the multiply-accumulates are on the accelerator"
 

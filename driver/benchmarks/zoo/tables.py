@@ -1,4 +1,4 @@
-"""What came of the zoo as text: a table of accuracy, one of the accelerator, what is wrong."""
+"""What came of the zoo as text: a table of accuracy, one of the target, what is wrong."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from driver.benchmarks.zoo.goals import goals
 from driver.benchmarks.zoo.records import RefusedNetwork, Tried
 from driver.benchmarks.zoo.scores import score_text
 from driver.network import value_text
+from driver.report.cost import microseconds
+from driver.report.terminal.tables import gmacs
 from driver.report.terminal.text_table import text_table
 
 
@@ -21,7 +23,7 @@ def tables(
     if rows:
         yield from text_table(_ACCURACY, [_accuracy(row) for row in rows])
         yield ""
-        yield from text_table(_MACHINE, [_machine(row) for row in rows])
+        yield from _machine_table(rows)
         yield ""
     yield from _notes(rows)
     for name, why in skipped.items():
@@ -109,15 +111,53 @@ def _accuracy(row: Tried) -> tuple[str, ...]:
     )
 
 
+_PROCESSOR = (
+    "network",
+    "MACs",
+    "SQNR dB",
+    "ORT int8 dB",
+    "untuned",
+    "GMAC/s",
+    "first answer",
+    "all",
+)
+
+
+def _machine_table(rows: Sequence[Tried]) -> Iterator[str]:
+    """What the networks need of an accelerator, or of a processor."""
+    if all(row.use.share is None for row in rows):
+        return text_table(_PROCESSOR, [_processor(row) for row in rows])
+    return text_table(_MACHINE, [_machine(row) for row in rows])
+
+
+def _processor(row: Tried) -> tuple[str, ...]:
+    use, seconds = row.use, row.use.program_seconds
+    return (
+        row.name,
+        str(use.macs),
+        *_noise(row),
+        "-" if seconds is None else microseconds(seconds),
+        gmacs(use.macs / seconds if seconds else None),
+        f"{use.ready_seconds:.1f} s",
+        f"{row.seconds:.1f} s",
+    )
+
+
+def _noise(row: Tried) -> tuple[str, str]:
+    return (
+        "exact" if row.sqnr_db is None else f"{row.sqnr_db:.1f}",
+        "-" if row.peer_int8_db is None else f"{row.peer_int8_db:.1f}",
+    )
+
+
 def _machine(row: Tried) -> tuple[str, ...]:
     use = row.use
     return (
         row.name,
-        f"{100 * use.share:.1f} %",
+        "-" if use.share is None else f"{100 * use.share:.1f} %",
         str(use.crossings),
-        "exact" if row.sqnr_db is None else f"{row.sqnr_db:.1f}",
-        "-" if row.peer_int8_db is None else f"{row.peer_int8_db:.1f}",
-        str(use.plain_cycles),
+        *_noise(row),
+        str(use.plain_cycles or "-"),
         str(use.predicted_cycles or "-"),
         f"{use.ready_seconds:.1f} s",
         f"{row.seconds:.1f} s",

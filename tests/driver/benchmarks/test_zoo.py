@@ -209,6 +209,7 @@ def test_a_network_is_scored_on_what_did_not_calibrate_it(tmp_path: Path) -> Non
     assert row.device == row.integers
     assert row.use.share == 1.0
     assert row.use.predicted_cycles is not None
+    assert row.use.plain_cycles is not None
     assert row.use.predicted_cycles < row.use.plain_cycles
     assert row.compared[0].title == "top-1 of labels"
     assert row.compared[0].device == pytest.approx(100 * (row.device or 0))
@@ -227,6 +228,43 @@ def test_a_network_is_scored_on_what_did_not_calibrate_it(tmp_path: Path) -> Non
     assert replace(good, use=replace(good.use, share=0.5)).findings == (
         "only 50.0 % of the multiply-accumulates are on the accelerator",
     )
+
+
+def test_a_network_on_a_processor_is_told_in_seconds(tmp_path: Path) -> None:
+    row = attempt(replace(task(tmp_path), target="cpu"))
+    assert isinstance(row, Tried)
+    assert (row.samples, row.differing, row.was_quantized) == (45, 0, False)
+    assert (row.use.share, row.use.plain_cycles, row.use.macs) == (None, None, 480)
+    assert row.use.program_seconds is not None
+    assert row.use.program_seconds > 0
+    assert replace(row, gate=None).findings == (), "no share of the work is asked for"
+    text = "\n".join(tables([row], [], {}))
+    assert "GMAC/s" in text
+    assert "cycles" not in text
+    (told,) = document([row], [], {})["networks"]
+    assert told["seconds"] == row.seconds
+    assert told["program_seconds"] == row.use.program_seconds
+
+
+def test_a_quantized_network_keeps_its_own_arithmetic_on_a_processor(tmp_path: Path) -> None:
+    scale: dict[str, NDArray[Any]] = {
+        "s": np.array(0.3, np.float32),
+        "z": np.array(3, np.uint8),
+        "w": np.arange(480, dtype=np.int8).reshape(10, 3, 4, 4),
+        "zw": np.array(0, np.int8),
+    }
+    steps = [
+        node("QuantizeLinear", ["x", "s", "z"], "q"),
+        node("DequantizeLinear", ["q", "s", "z"], "d"),
+        node("DequantizeLinear", ["w", "s", "zw"], "dw"),
+        node("Conv", ["d", "dw"], "c"),
+        node("QuantizeLinear", ["c", "s", "z"], "qc"),
+        node("DequantizeLinear", ["qc", "s", "z"], "y"),
+    ]
+    path = saved(model(steps, scale, x=(1, 3, 4, 4)), tmp_path, "ready.onnx")
+    row = attempt(replace(task(tmp_path), model=str(path), target="cpu"))
+    assert isinstance(row, Tried)
+    assert (row.differing, row.was_quantized) == (0, True)
 
 
 def test_labels_of_another_task_only_say_how_many_samples_there_are(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from driver import cli
 from driver.jobs.nightly.verdicts import Cycles, NightlyVerdict, judged
 
 
-def zoo(**cycles: tuple[int, int | None]) -> dict[str, Any]:
+def zoo(**cycles: tuple[int | None, int | None]) -> dict[str, Any]:
     rows = [
         {"name": name, "plain_cycles": plain, "predicted_cycles": planned}
         for name, (plain, planned) in cycles.items()
@@ -149,6 +149,9 @@ def test_times_of_a_clock_are_no_cycles(nights: Nights) -> None:
     assert code == 2
     assert "times were told by a clock, and nights are compared in cycles" in error
     assert "try: a run on devices that count them" in error
+    trained = zoo(a=(None, None))
+    trained["networks"][0]["program_seconds"] = 1e-5
+    assert "times were told by a clock" in nights(good, nights.write("cpu.json", trained))[2]
 
 
 def test_runs_of_different_networks_are_not_compared(nights: Nights) -> None:
