@@ -7,7 +7,7 @@ take away: "+avx512vnni", "-dotprod".
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
@@ -21,6 +21,7 @@ class Isa:
     Attributes:
         dot: the instruction that adds products of int8 pairs or quads to int32, see
             `codegen.dots`; "" where there is none.
+        pair: the instruction that adds products of two int16 in each lane; "" where there is none.
         lanes: int32 lanes of one register.
         registers: vectors that it holds.
         pixels: accumulators of sixteen lanes that stay in registers, next to what feeds them.
@@ -32,23 +33,19 @@ class Isa:
     registers: int
     pixels: int
     exact_floats: bool = True
-
-    @property
-    def takes_pairs(self) -> bool:
-        """Whether the instruction multiplies int16, two products of each lane at a time."""
-        return self.dot.startswith("pmaddwd")
+    pair: str = ""
 
     @property
     def together(self) -> int:
-        """Products of a lane for which weights are best packed side by side."""
-        return 2 if self.takes_pairs else 4
+        """Products of a lane for which weights of int8 are best packed side by side."""
+        return 2 if self.pair and self.dot == self.pair else 4
 
 
-SSE2: Final = Isa(dot="pmaddwd128", lanes=4, registers=16, pixels=2)
-AVX2: Final = Isa(dot="pmaddwd256", lanes=8, registers=16, pixels=4)
-AVX_VNNI: Final = Isa(dot="vpdpbusd256", lanes=8, registers=16, pixels=5)
-AVX512: Final = Isa(dot="pmaddwd512", lanes=16, registers=32, pixels=14)
-AVX512_VNNI: Final = Isa(dot="vpdpbusd512", lanes=16, registers=32, pixels=14)
+SSE2: Final = Isa(dot="pmaddwd128", pair="pmaddwd128", lanes=4, registers=16, pixels=2)
+AVX2: Final = Isa(dot="pmaddwd256", pair="pmaddwd256", lanes=8, registers=16, pixels=4)
+AVX_VNNI: Final = Isa(dot="vpdpbusd256", pair="pmaddwd256", lanes=8, registers=16, pixels=5)
+AVX512: Final = Isa(dot="pmaddwd512", pair="pmaddwd512", lanes=16, registers=32, pixels=14)
+AVX512_VNNI: Final = replace(AVX512, dot="vpdpbusd512")
 NEON: Final = Isa(dot="saddlp", lanes=4, registers=32, pixels=4)
 NEON_DOT: Final = Isa(dot="sdot", lanes=4, registers=32, pixels=4)
 NEON32: Final = Isa(dot="vpaddl", lanes=4, registers=16, pixels=2, exact_floats=False)

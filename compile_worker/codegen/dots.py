@@ -52,11 +52,12 @@ class DotWriter:
         self._lanes = lanes
         self._way = isa.dot.rstrip("0123456789")
         self._instruction = INSTRUCTIONS[isa.dot]
+        self._pairs = INSTRUCTIONS.get(isa.pair, "")
 
     def total(self, start: str, dot: Dot, data: str, rows: str) -> str:
         """`start` plus the products: vector in, vector out; `data` and `rows` are addresses."""
         if dot.is_pair:
-            return self._by_one_pair(start, data, rows, is_wide=dot.row.dtype is DType.INT16)
+            return self._by_one_pair(start, dot, data, rows)
         count = dot.count // _QUAD
         rows_by_quad = self._turned(rows, count, dot.distance)
         data_by_quad = self._data(data, count, dot.apart)
@@ -130,18 +131,22 @@ class DotWriter:
                 start = self._text.op(f"add {lanes} {start}, {added}")
         return start
 
-    def _by_one_pair(self, start: str, data: str, rows: str, *, is_wide: bool) -> str:
-        """A pair of int16 for all lanes times each lane's own, which is widened if it is not."""
-        one = self._text.op(f"load <1 x i32>, ptr {data}, align 2")
-        pairs = self._splat(one, 0, 1)
-        wide, lanes = f"<{2 * self._lanes} x i16>", f"<{self._lanes} x i32>"
-        if is_wide:
-            own = self._text.op(f"load {wide}, ptr {rows}, align 2")
+    def _by_one_pair(self, start: str, dot: Dot, data: str, rows: str) -> str:
+        """A pair of int16, for all lanes or each lane's own, times each lane's own of the rows."""
+        lanes = f"<{self._lanes} x i32>"
+        if dot.apart:
+            pairs = self._text.op(f"load {lanes}, ptr {data}, align 2")
+        else:
+            one = self._text.op(f"load <1 x i32>, ptr {data}, align 2")
+            pairs = self._splat(one, 0, 1)
+        wide = f"<{2 * self._lanes} x i16>"
+        if dot.row.dtype is DType.INT16:
+            own = self._text.op(f"load {lanes}, ptr {rows}, align 2")
         else:
             narrow = f"<{2 * self._lanes} x i8>"
             row = self._text.op(f"load {narrow}, ptr {rows}, align 1")
-            own = self._text.op(f"sext {narrow} {row} to {wide}")
-        added = self._each(None, pairs, self._as(own, wide, lanes), "i16", 2)
+            own = self._as(self._text.op(f"sext {narrow} {row} to {wide}"), wide, lanes)
+        added = self._each(None, pairs, own, "i16", 2, self._pairs)
         return self._text.op(f"add {lanes} {start}, {added}")
 
     def by_products(
@@ -206,7 +211,13 @@ class DotWriter:
         return self._text.op(f"bitcast {kind} {value} to {other}")
 
     def _each(
-        self, start: str | None, data: str, row: str | None, element: str, per_lane: int
+        self,
+        start: str | None,
+        data: str,
+        row: str | None,
+        element: str,
+        per_lane: int,
+        instruction: str = "",
     ) -> str:
         """The instruction on every native part of the vectors, which are of int32."""
         width = self._native
@@ -223,7 +234,9 @@ class DotWriter:
             if start is not None:
                 arguments.insert(0, f"{narrow} {self._constant_or_part(start, lanes)}")
             parts.append(
-                self._text.op(f"call {narrow} @{self._instruction}({', '.join(arguments)})")
+                self._text.op(
+                    f"call {narrow} @{instruction or self._instruction}({', '.join(arguments)})"
+                )
             )
         return self._joined(parts, width)
 

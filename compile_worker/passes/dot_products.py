@@ -5,7 +5,7 @@ for i in 0:16:                                     ->    data[i..] the same for 
 acc[o] = acc[o] + int32(data[i]) * int32(w[o*16 + i])  w a tile with a row for each lane
 
 Data may be each lane's own as well, data[o*4 + i], as those of a depthwise layer are. Data of int16
-come in pairs, w[o*2 + i], for i in 0:2.
+come in pairs, w[o*2 + i], for i in 0:2, and each lane's own are data[o*2 + i].
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def dot_by(isa: Isa, inner: Stmt, lane: Var, lanes: int) -> Dot | None:
     if not isa.dot or lanes % isa.lanes:
         return None
     found = dot_of(inner, lane)
-    return None if found is not None and found.is_pair and not isa.takes_pairs else found
+    return None if found is not None and found.is_pair and not isa.pair else found
 
 
 def dot_of(inner: Stmt, lane: Var) -> Dot | None:
@@ -82,8 +82,8 @@ def dot_of(inner: Stmt, lane: Var) -> Dot | None:
     data, row, distance, apart = found
     dot = Dot(inner.body, data, row, inner.var, inner.extent, distance, apart)
     if dot.is_pair:
-        return dot if dot.count == distance == _PAIR and not apart else None
-    return dot if not dot.count % _QUAD else None
+        return dot if dot.count == distance == _PAIR and apart in (0, _PAIR) else None
+    return dot if not dot.count % _QUAD and apart in (0, _QUAD) else None
 
 
 def _ordered(one: Load, other: Load, lane: Var, over: Var) -> tuple[Load, Load, int, int] | None:
@@ -95,7 +95,7 @@ def _ordered(one: Load, other: Load, lane: Var, over: Var) -> tuple[Load, Load, 
             (row.dtype is DType.INT8 or row.dtype is data.dtype is DType.INT16)
             and data.dtype in (DType.INT8, DType.UINT8, DType.INT16)
             and _step(data.index, over) == _step(row.index, over) == 1
-            and apart in (0, _QUAD)
+            and apart in (0, _PAIR, _QUAD)
             and distance
         ):
             found.append((data, row, distance, apart))

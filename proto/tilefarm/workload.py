@@ -97,15 +97,17 @@ OPERATORS: Final[Mapping[str, str]] = {
     # q = clip(round_half_even(real), lo - zero, hi - zero) + zero, lo where real is no number; with
     # `other`, of the shape and maybe not the type of the result, it is what `qlinear_zip` makes of
     # q and other; attrs of that grid and those ends are to_scale, to_zero, to_lo and to_hi.
-    "qlinear_conv2d": "(data [N, Ci/c, H, W, 1, c], weight int8 [Co/l, Ci/c/groups, Kh, Kw, c/p, l,"
-    " p], bias int32 [Co/l, l], scale float32 [Co/l, l][, addend float32 [Co/l, l]][, other]) ->"
+    "qlinear_conv2d": "(data [N, Ci/c, H, W, 1, c], weight [Co/l, Ci/c/groups, Kh, Kw, c/p, l, p],"
+    " bias int32 [Co/l, l], scale float32 [Co/l, l][, addend float32 [Co/l, l]][, other]) ->"
     " out [N, Co/l, OH, OW, 1, l]: conv(data, weight), and what follows sums; the sums wrap; attrs"
     " stride, pad, dilation, groups as conv2d, fill (padding); zero, lo, hi unless out is float32;"
     " function, a_scale, a_zero, b_scale, b_zero, to_scale, to_zero, to_lo, to_hi with other. p"
-    " is 4 or 2. With c = 1 neighbours are taps, not channels: [Co/l, Ci, Kh, Kw/p, 1, l, p]",
-    "qlinear_depthwise2d": "(data [N, C/c, H, W, 1, c], weight int8 [C/c, Kh, Kw/4, c, 4], bias"
+    " is 4 with weights of int8, 2 with int8 or int16 (-255..255). With c = 1 neighbours are taps,"
+    " not channels: [Co/l, Ci, Kh, Kw/p, 1, l, p]",
+    "qlinear_depthwise2d": "(data [N, C/c, H, W, 1, c], weight [C/c, Kh, Kw/p, c, p], bias"
     " int32 [C/c, c], scale float32 [C/c, c][, addend][, other]) -> out [N, C/c, OH, OW, 1, c]: as"
-    " qlinear_conv2d, each channel with taps of its own, Kw filled up with zeros",
+    " qlinear_conv2d, each channel with taps of its own, Kw filled up with zeros; p is 4 with"
+    " weights of int8, 2 with int16",
     "qlinear_winograd2d": "(data, weight int16 [Co/l, 6, Ci/c, Kh, c/2, l, 2], bias, scale"
     "[, addend][, other]) -> out: as qlinear_conv2d, of at most 8224 products and no groups, for"
     " windows of three columns (g0, g1, g2) side by side; their weights are 6*g0, -4*(g0+g1+g2),"

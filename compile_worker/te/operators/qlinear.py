@@ -1,13 +1,14 @@
 """Convolutions of 8 bits as ONNX's QLinearConv defines them, by blocks of channels or one by one.
 
-Sums are exact int32; what zero points of data and weights add to them is in the bias. Channels come
-in quads, as the processor's dot products take them: weights are [..., o, 4]. `qlinear_results` says
-what follows the sums.
+Sums are exact int32; what zero points of data add to them is in the bias, weights are less theirs.
+Channels come as the processor's dot products take them: quads of int8, weights [..., o, 4], or
+pairs of int8 or int16, [..., o, 2]. `qlinear_results` says what follows the sums.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from math import gcd
 from typing import Final
 
 from tilefarm.dtype import DType
@@ -61,35 +62,51 @@ def qlinear_conv2d(workload: Workload, inputs: list[Tensor]) -> list[Tensor]:
 
 
 def qlinear_depthwise2d(workload: Workload, inputs: list[Tensor]) -> list[Tensor]:
-    """Stages [padded], quads, conv and the output: each channel has a kernel of its own.
+    """Stages [padded], taps, conv and the output: each channel has a kernel of its own.
 
-    data [N, C, H, W, 1, c], weight [C, Kh, Kw/4, c, 4]; `quads` has four neighbouring taps of
-    every channel side by side.
+    data [N, C, H, W, 1, c], weight [C, Kh, Kw/p, c, p], p = 4, or 2 of int16; `taps` has so many
+    pixels that a row of the kernel sees side by side, for every channel, from every column on
+    which such a part of the kernel begins.
     """
     data, weight = inputs[:2]
     before = _padded(workload, data)
     image = before[0] if before else data
-    _, kernel_h, kernel_w, _, _ = weight.shape
+    _, kernel_h, kernel_w, _, together = weight.shape
     n, blocks, height, _, batch, lanes = image.shape
-    step, apart = workload.attr_ints("stride")[1], workload.attr_ints("dilation")[1]
-    out_w = workload.outputs[0].shape[3]
+    apart = workload.attr_ints("dilation")[1]
+    step, (across, further) = taps_apart(workload)
 
-    def quad(*at: Var) -> Expr:
-        *outer, h, kw, w, b, o, j = at
-        return image[*outer, h, scaled(w, step) + scaled(kw * QUAD + j, apart), b, o]
+    def tap(*at: Var) -> Expr:
+        *outer, w, b, o, j = at
+        pixel = image[*outer, scaled(w, step) + scaled(j, apart), b, o]
+        return Cast(DType.INT16, pixel) if together == PAIR else pixel
 
-    axes = {"n": n, "co": blocks, "h": height, "kw": kernel_w, "w": out_w, "b": batch, "o": lanes}
-    quads = compute("quads", {**axes, "j": QUAD}, quad)
+    columns = (workload.outputs[0].shape[3] - 1) * across + (kernel_w - 1) * further + 1
+    axes = {"n": n, "co": blocks, "h": height, "w": columns, "b": batch, "o": lanes}
+    taps = compute("taps", {**axes, "j": together}, tap)
 
     def element(n: Var, co: Var, h: Var, w: Var, b: Var, o: Var) -> Reduction:
         def product(kh: Var, kw: Var, j: Var) -> Expr:
             row, _ = _pixel(workload, h, w, kh, kw)
-            return widened(quads[n, co, row, kw, w, b, o, j]) * widened(weight[co, kh, kw, o, j])
+            column = scaled(w, across) + scaled(kw, further)
+            return widened(taps[n, co, row, column, b, o, j]) * widened(weight[co, kh, kw, o, j])
 
-        return total(DType.INT32, {"kh": kernel_h, "kw": kernel_w, "j": QUAD}, product)
+        return total(DType.INT32, {"kh": kernel_h, "kw": kernel_w, "j": together}, product)
 
     conv = compute("conv", _axes(workload), element)
-    return [*before, quads, conv, by_channel(conv, inputs, workload)]
+    return [*before, taps, conv, by_channel(conv, inputs, workload)]
+
+
+def taps_apart(workload: Workload) -> tuple[int, tuple[int, int]]:
+    """How far `taps` of a depthwise layer are apart.
+
+    Pixels from one to the next; and how many of them from a pixel of the output, and from a part
+    of a row of the kernel, to the next.
+    """
+    stride, dilation = workload.attr_ints("stride")[1], workload.attr_ints("dilation")[1]
+    part = workload.inputs[1].shape[-1] * dilation
+    step = gcd(stride, part)
+    return step, (stride // step, part // step)
 
 
 def _axes(workload: Workload) -> dict[str, int]:

@@ -63,9 +63,9 @@ def qlinear_winograd2d(workload: Workload, arrays: Arrays) -> Array:
 
 def qlinear_depthwise2d(workload: Workload, arrays: Arrays) -> Array:
     """A convolution of every channel with taps of its own."""
-    blocks, rows, quads, lanes, _ = arrays["weight"].shape
+    blocks, rows, parts, lanes, together = arrays["weight"].shape
     taps = arrays["weight"].transpose(0, 3, 1, 2, 4)
-    taps = taps.reshape(blocks * lanes, 1, rows, quads * 4)
+    taps = taps.reshape(blocks * lanes, 1, rows, parts * together)
     return _convolved(workload, arrays, taps, groups=blocks * lanes)
 
 

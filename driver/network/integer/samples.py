@@ -19,6 +19,10 @@ _INT8_SPREAD = 74.0
 _MOST_SPREAD: Final = float(1 << 28)
 """Standard deviation of sums that int32 holds: it is eight times as much."""
 MOST_SHIFT: Final = 30
+_MOST_WEIGHT: Final = 255
+"""A weight of 8 bits less its zero point."""
+_FILTERED: Final = "qlinear_winograd2d"
+"""Its weights of int16 are made of taps of int8."""
 _MOST_FACTOR = 300
 
 
@@ -79,6 +83,8 @@ def _operand(spec: TensorSpec, rng: np.random.Generator) -> NDArray[Any]:
         return rng.integers(-128, 128, spec.shape, dtype=np.int8)
     if spec.dtype is DType.UINT8:
         return rng.integers(0, 256, spec.shape, dtype=np.uint8)
+    if spec.dtype is DType.INT16:
+        return rng.integers(-_MOST_WEIGHT, _MOST_WEIGHT + 1, spec.shape, dtype=np.int16)
     if spec.dtype.is_float:
         return rng.standard_normal(spec.shape).astype(np.float32)
     return np.zeros(spec.shape, spec.dtype.value)
@@ -120,7 +126,8 @@ def _scaled_lanes(workload: Workload, rng: np.random.Generator) -> dict[str, NDA
     weight = workload.inputs[1].shape
     phases = 3 if workload.operator == "qlinear_conv2d_transpose" else 1
     terms = math.prod(weight[phases:]) // weight[-2]
-    spread = _INT8_SPREAD**2 * math.sqrt(terms)
+    wider = 2 if workload.inputs[1].dtype is DType.INT16 and workload.operator != _FILTERED else 1
+    spread = wider * _INT8_SPREAD**2 * math.sqrt(terms)
     lanes = rng.uniform(0.5, 2.0, scale.shape) * _WANTED_SPREAD / spread
     biases = rng.normal(0, spread, bias.shape)
     found = {"scale": lanes.astype(np.float32), "bias": biases.astype(np.int32)}

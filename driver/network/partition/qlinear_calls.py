@@ -13,7 +13,7 @@ from tilefarm.workload import AttrValue
 
 from compile_worker.isa import isa_of
 from driver.network.graph.ir import Shape, Window
-from driver.network.integer.qir import Int8Array, Int32Array, QuantGraph, QuantNode
+from driver.network.integer.qir import Int16Array, Int32Array, QuantGraph, QuantNode
 from driver.network.integer.qlinear import (
     QLinearConv2d,
     QLinearConvTranspose2d,
@@ -21,7 +21,7 @@ from driver.network.integer.qlinear import (
 )
 from driver.network.integer.qlinear import QLinearLayer as Layer
 from driver.network.partition.assembly import Assembly, Constant
-from driver.network.partition.qlinear_layers import LANES, PIXEL, QLinearLayer
+from driver.network.partition.qlinear_layers import LANES, PAIR, PIXEL, QLinearLayer
 from driver.network.partition.qlinear_requantization import requantization_attrs
 from driver.network.partition.qlinear_values import QLinearValues
 from driver.network.partition.qlinear_weights import (
@@ -30,6 +30,7 @@ from driver.network.partition.qlinear_weights import (
     grouped_weights,
     in_blocks,
     joined_planes,
+    leaves_int8,
     weight_planes,
 )
 
@@ -45,7 +46,7 @@ class LayerCalls:
         self, graph: QuantGraph, target: Target, made: Assembly, values: QLinearValues
     ) -> None:
         self._graph = graph
-        self._together = isa_of(target.host).together
+        self._isa = isa_of(target.host)
         self._made = made
         self._values = values
 
@@ -53,17 +54,16 @@ class LayerCalls:
         """A convolution: of each channel by itself, or of blocks of them, in groups or not."""
         weight = centered_weights(op)
         n, inputs, height, width = self._values.shape(node.inputs[0])
-        is_depthwise = (
-            op.groups == inputs == len(weight) and op.groups > 1 and len(weight_planes(weight)) == 1
-        )
+        is_depthwise = op.groups == inputs == len(weight) and op.groups > 1
+        is_depthwise &= len(self._planes(weight)) == 1
         bias, groups, macs = centered_bias(op, weight), 1, math.prod(weight.shape[1:])
         if not is_depthwise:
             weight, groups = grouped_weights(weight, op.groups)
         data = (n, inputs, height, width)
-        layer = replace(self._layer(node, op, data, op.window), depthwise=is_depthwise)
-        planes = weight_planes(weight)
+        planes = self._planes(weight)
+        layer = replace(self._layer(node, op, data, op.window, planes), depthwise=is_depthwise)
         if len(planes) == groups == 1:
-            layer = layer.packed_by(self._together)
+            layer = layer.packed_by(self._isa.together)
         if len(planes) == 1:
             source, _ = self._values.read(node.inputs[0], inputs if layer.along_rows else LANES)
         else:
@@ -84,8 +84,8 @@ class LayerCalls:
                 data = (n, channels, height, width)
                 window = replace(PIXEL, kernel=(height, width))
                 taps = weight.reshape(len(weight), channels, height, width)
-        layer = self._layer(node, op, data, window)
-        planes = weight_planes(taps)
+        planes = self._planes(taps)
+        layer = self._layer(node, op, data, window, planes)
         if window is not PIXEL:
             source, seen = before.tensor, before.stored
         else:
@@ -122,10 +122,20 @@ class LayerCalls:
             node, op, "qlinear_conv2d_transpose", {"data": (source, seen)}, constants, attrs, macs
         )
 
+    def _planes(self, weight: Int16Array) -> list[Int16Array]:
+        """The weights as they are if the target's instruction takes them; otherwise of int8."""
+        return [weight] if self._isa.pair else weight_planes(weight)
+
     def _layer(
-        self, node: QuantNode, op: Layer, data: tuple[int, int, int, int], window: Window
+        self,
+        node: QuantNode,
+        op: Layer,
+        data: tuple[int, int, int, int],
+        window: Window,
+        planes: list[Int16Array],
     ) -> QLinearLayer:
         """The layer on an image of that shape, packed for the target's instruction."""
+        wide = any(map(leaves_int8, planes))
         return QLinearLayer(
             data=data,
             outputs=len(op.weight),
@@ -134,7 +144,8 @@ class LayerCalls:
             fill=op.x_zero,
             zero=op.to.zero,
             clip=(op.to.lo, op.to.hi),
-            together=self._together,
+            together=PAIR if wide else self._isa.together,
+            wide=wide,
         )
 
     def _repeated(
@@ -174,7 +185,7 @@ class LayerCalls:
         op: Layer,
         layer: QLinearLayer,
         source: str,
-        planes: list[Int8Array],
+        planes: list[Int16Array],
         bias: Int32Array,
         *,
         groups: int,

@@ -1,8 +1,8 @@
 """QLinear convolutions as the processor's kernels want them: their workloads, their weights packed.
 
 A layer has one of four forms: blocks of channels; the same by minimal filtering; an image of few
-channels, side by side in its rows; every channel by itself. Whatever fills up blocks and quads is
-zero.
+channels, side by side in its rows; every channel by itself. Whatever fills up blocks, quads and
+pairs is zero.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ LANES: Final = 16
 """Channels of a block: int32 sums of a cache line."""
 
 _QUAD: Final = 4
-_PAIR: Final = 2
+PAIR: Final = 2
+"""Products of int16 that a lane of a processor's instruction sums."""
+
 _FEW: Final = 4
 """Channels of an image that is read along its rows, at most."""
 
@@ -47,7 +49,8 @@ class QLinearLayer:
         fill: what is around the image, the data's zero point.
         zero: of the results, which are within `clip`.
         together: products that a lane of the processor's instruction sums, 4 or 2, as its `Isa`
-            has them; weights are packed for it. A depthwise layer always has 4.
+            has them; weights are packed for it.
+        wide: weights may leave int8, and are pairs of int16.
         winograd: by minimal filtering, of pairs; where `admits_winograd`.
     """
 
@@ -60,9 +63,10 @@ class QLinearLayer:
     zero: int = 0
     clip: tuple[int, int] = (0, 255)
     together: int = _QUAD
+    wide: bool = False
     winograd: bool = False
 
-    def packed_phases(self, weight: NDArray[np.int8]) -> NDArray[np.int8]:
+    def packed_phases(self, weight: NDArray[np.integer[Any]]) -> NDArray[np.int8]:
         """Weights [Co, Sh, Sw, Ci, Kh, Kw] of a transposed layer as its kernel reads them."""
         _, down, across, *_ = weight.shape
         phases = [
@@ -102,16 +106,22 @@ class QLinearLayer:
 
     def packed_by(self, together: int) -> QLinearLayer:
         """The layer as instructions that sum so many products of a lane do it fastest."""
-        by_winograd = together == _PAIR and self.admits_winograd
-        return replace(self, together=together, winograd=by_winograd)
+        by_winograd = together == PAIR and self.admits_winograd and not self.wide
+        return replace(self, together=PAIR if self.wide else together, winograd=by_winograd)
 
     def workload(self) -> Workload:
         """The kernel that computes it."""
         return _FORMS[self._form](self)
 
-    def packed(self, weight: NDArray[np.int8]) -> NDArray[Any]:
+    @property
+    def weight_dtype(self) -> DType:
+        """What weights are packed as. A channel has few by itself, and they are not widened."""
+        in_pairs = self.depthwise and self.together == PAIR
+        return DType.INT16 if self.wide or self.winograd or in_pairs else DType.INT8
+
+    def packed(self, weight: NDArray[np.integer[Any]]) -> NDArray[Any]:
         """Weights [Co, Ci or 1, Kh, Kw] as the kernel reads them."""
-        return _PACKERS[self._form](weight, _QUAD if self.depthwise else self.together)
+        return _PACKERS[self._form](weight.astype(self.weight_dtype.value), self.together)
 
     @property
     def _form(self) -> str:
@@ -151,7 +161,7 @@ def _of_points(layer: QLinearLayer) -> Workload:
         layer,
         "qlinear_winograd2d",
         (n, blocks, height, width, 1, LANES),
-        (_blocks(layer), POINTS, blocks, layer.window.kernel[0], LANES // _PAIR, LANES, _PAIR),
+        (_blocks(layer), POINTS, blocks, layer.window.kernel[0], LANES // PAIR, LANES, PAIR),
         {"pad": layer.window.pad, "stride": layer.window.stride},
     )
 
@@ -175,15 +185,15 @@ def _of_rows(layer: QLinearLayer) -> Workload:
 def _of_channels(layer: QLinearLayer) -> Workload:
     n, _, height, width = layer.data
     (_, across), (top, left, bottom, _) = layer.window.stride, layer.window.pad
-    quads = -(-layer.window.kernel[1] // _QUAD)
+    parts = -(-layer.window.kernel[1] // layer.together)
     _, columns = layer.window.positions(height, width)
-    reach = (quads * _QUAD - 1) * layer.window.dilation[1] + 1
+    reach = (parts * layer.together - 1) * layer.window.dilation[1] + 1
     right = max(0, (columns - 1) * across + reach - width - left)
     return _workload(
         layer,
         "qlinear_depthwise2d",
         (n, _blocks(layer), height, width, 1, LANES),
-        (_blocks(layer), layer.window.kernel[0], quads, LANES, _QUAD),
+        (_blocks(layer), layer.window.kernel[0], parts, LANES, layer.together),
         {"pad": (top, left, bottom, right), "stride": layer.window.stride},
     )
 
@@ -209,7 +219,7 @@ def _workload(
         operator=operator,
         inputs=(
             TensorSpec("data", data, layer.dtype),
-            TensorSpec("weight", weight, DType.INT16 if layer.winograd else DType.INT8),
+            TensorSpec("weight", weight, layer.weight_dtype),
             TensorSpec("bias", channels, DType.INT32),
             TensorSpec("scale", channels, DType.FLOAT32),
         ),
@@ -225,28 +235,28 @@ def _packed_blocks(weight: NDArray[Any], together: int) -> NDArray[Any]:
     return np.ascontiguousarray(tiles.reshape(*outer, lanes, -1, together).swapaxes(-3, -2))
 
 
-def _packed_points(weight: NDArray[np.int8], together: int) -> NDArray[Any]:
+def _packed_points(weight: NDArray[Any], together: int) -> NDArray[Any]:
     """[Co/l, 6, Ci/c, Kh, c/2, l, 2]"""
     points = points_of(weight)
     return np.ascontiguousarray(np.moveaxis(_packed_blocks(points, together), 3, 1))
 
 
-def _packed_rows(weight: NDArray[np.int8], together: int) -> NDArray[Any]:
+def _packed_rows(weight: NDArray[Any], together: int) -> NDArray[Any]:
     """[Co/l, 1, Kh, Kw*Ci/p, 1, l, p]"""
     co, ci, kernel_h, kernel_w = weight.shape
     taps = weight.transpose(0, 2, 3, 1).reshape(co, kernel_h, kernel_w * ci)
     return _lanes_inside(_grouped(taps, together))[:, None, :, :, None]
 
 
-def _packed_channels(weight: NDArray[np.int8], together: int) -> NDArray[Any]:
+def _packed_channels(weight: NDArray[Any], together: int) -> NDArray[Any]:
     """[C/c, Kh, Kw/p, c, p]"""
     return _lanes_inside(_grouped(weight[:, 0], together))
 
 
-def _grouped(taps: NDArray[np.int8], together: int) -> NDArray[Any]:
+def _grouped(taps: NDArray[Any], together: int) -> NDArray[Any]:
     """[Co, Kh, K] as [Co, Kh, K/p, p], filled up with zeros."""
     co, kernel_h, count = taps.shape
-    whole = np.zeros((co, kernel_h, -(-count // together) * together), np.int8)
+    whole = np.zeros((co, kernel_h, -(-count // together) * together), taps.dtype)
     whole[..., :count] = taps
     return whole.reshape(co, kernel_h, -1, together)
 
@@ -254,7 +264,7 @@ def _grouped(taps: NDArray[np.int8], together: int) -> NDArray[Any]:
 def _lanes_inside(groups: NDArray[Any]) -> NDArray[Any]:
     """[Co, Kh, G, p] as [Co/l, Kh, G, l, p]."""
     co, *rest = groups.shape
-    whole = np.zeros((-(-co // LANES) * LANES, *rest), np.int8)
+    whole = np.zeros((-(-co // LANES) * LANES, *rest), groups.dtype)
     whole[:co] = groups
     return np.ascontiguousarray(whole.reshape(-1, LANES, *rest).transpose(0, 2, 3, 1, 4))
 
@@ -265,7 +275,7 @@ _FORMS: Final[Mapping[str, Callable[[QLinearLayer], Workload]]] = {
     "rows": _of_rows,
     "depthwise": _of_channels,
 }
-_PACKERS: Final[Mapping[str, Callable[[NDArray[np.int8], int], NDArray[Any]]]] = {
+_PACKERS: Final[Mapping[str, Callable[[NDArray[Any], int], NDArray[Any]]]] = {
     "blocks": _packed_blocks,
     "winograd": _packed_points,
     "rows": _packed_rows,

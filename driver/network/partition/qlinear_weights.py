@@ -1,12 +1,12 @@
 """Weights of layers in ONNX's own arithmetic as a processor's kernels take them.
 
-Kernels multiply data with int8 and know no zero points:
+Kernels multiply data with integers and know no zero points:
 
     sum of (x - zx) * (w - zw) + bias  =  sum of x * v + (bias - zx * sum of v),  v = w - zw
 
-where what is around an image is zx. Where v leaves int8 it is a sum of two or three planes that do
-not, and kernels read the data as many times. Groups of channels that fill no blocks are taken
-together, with zeros between them.
+where what is around an image is zx. Where v leaves int8 it is int16 if the processor multiplies
+that; otherwise a sum of two or three planes of int8, and kernels read the data as many times.
+Groups of channels that fill no blocks are taken together, with zeros between them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from driver.network.integer.arithmetic import wrapped
-from driver.network.integer.qir import INT8_MAX, INT8_MIN, Int8Array, Int16Array, Int32Array
+from driver.network.integer.qir import INT8_MAX, INT8_MIN, Int16Array, Int32Array
 from driver.network.integer.qlinear import QLinearLayer
 from driver.network.partition.qlinear_layers import LANES
 
@@ -28,17 +28,22 @@ def centered_weights(layer: QLinearLayer) -> Int16Array:
     return layer.weight.astype(np.int16) - layer.weight_zero.reshape(lanes).astype(np.int16)
 
 
-def weight_planes(weight: Int16Array) -> list[Int8Array]:
-    """Weights of int8 whose sum these are: one array where they fit, more where they do not."""
-    planes: list[Int8Array] = []
+def leaves_int8(weight: Int16Array) -> bool:
+    """Whether any of some weights does."""
+    return bool(weight.min(initial=0) < INT8_MIN or weight.max(initial=0) > INT8_MAX)
+
+
+def weight_planes(weight: Int16Array) -> list[Int16Array]:
+    """Weights within int8 whose sum these are: one array where they are so, more where not."""
+    planes: list[Int16Array] = []
     rest = weight
     while rest.any() or not planes:
-        planes.append(np.clip(rest, INT8_MIN, INT8_MAX).astype(np.int8))
+        planes.append(np.clip(rest, INT8_MIN, INT8_MAX))
         rest = rest - planes[-1]
     return planes
 
 
-def joined_planes(planes: list[Int8Array], groups: int) -> Int8Array:
+def joined_planes(planes: list[Int16Array], groups: int) -> Int16Array:
     """Planes [Co, Ci, Kh, Kw] along the input channels, each filled up to whole blocks."""
     count = -(-planes[0].shape[1] // LANES) * LANES
     assert groups == 1 or count == planes[0].shape[1], "channels of groups fill blocks"

@@ -54,15 +54,26 @@ def own_products(dtype: DType, lanes: int = 16) -> Func:
     return Func("own_products", (data, rows, acc), For(O, lanes, inner, LoopKind.VECTORIZED))
 
 
-def pairs(lanes: int = 16, pixels: int = 3) -> Func:
-    """Sums of two products of int16 data and int8 rows."""
+def pairs(lanes: int = 16, pixels: int = 3, dtype: DType = DType.INT8) -> Func:
+    """Sums of two products of int16 data and int8 or int16 rows."""
     data = Buffer("data", (pixels * 2,), DType.INT16)
-    rows = Buffer("rows", (lanes * 2,), DType.INT8)
+    rows = Buffer("rows", (lanes * 2,), dtype)
     acc = Buffer("acc", (pixels * lanes,), DType.INT32)
     at = P * lanes + O
     product = Cast(DType.INT32, data[P * 2 + I]) * Cast(DType.INT32, rows[O * 2 + I])
     inner = For(I, 2, For(O, lanes, Store(acc, (at,), acc[at] + product)))
     return Func("pairs", (data, rows, acc), For(P, pixels, inner))
+
+
+def own_pairs(lanes: int = 16, pixels: int = 3) -> Func:
+    """Sums of two products of int16 of each lane's own data."""
+    data = Buffer("data", (pixels * lanes * 2,), DType.INT16)
+    rows = Buffer("rows", (lanes * 2,), DType.INT16)
+    acc = Buffer("acc", (pixels * lanes,), DType.INT32)
+    at = P * lanes + O
+    product = Cast(DType.INT32, data[at * 2 + I]) * Cast(DType.INT32, rows[O * 2 + I])
+    inner = For(I, 2, For(O, lanes, Store(acc, (at,), acc[at] + product)))
+    return Func("own_pairs", (data, rows, acc), For(P, pixels, inner))
 
 
 def arrays_of(func: Func) -> dict[str, npt.NDArray[Any]]:
@@ -113,26 +124,26 @@ def test_signs_and_data_of_each_lane(name: str, dtype: DType, tmp_path: Path) ->
         np.testing.assert_array_equal(found, wanted)
 
 
+@pytest.mark.parametrize("made", [pairs(), pairs(dtype=DType.INT16), own_pairs()])
 @pytest.mark.parametrize("name", X86)
-def test_pairs_of_int16(name: str, tmp_path: Path) -> None:
-    """Where the instruction takes them; other processors multiply them one by one."""
+def test_pairs_of_int16(name: str, made: Func, tmp_path: Path) -> None:
     if not runs_here(name):
         pytest.skip(f"this processor has no {name}")
     target = replace(SIM, host=X86[name][0])
-    func = vectorize_loops(pairs(), target)
+    func = vectorize_loops(made, target)
     (tmp_path / "kernel.so").write_bytes(kernel_object(func, "entry", target))
+    data, rows = (np.zeros(each.shape, each.dtype.value) for each in made.params[:2])
+    ends = [-128, -128, 127, 3] if rows.dtype == np.int8 else [-255, -255, 255, -32768]
     arrays: dict[str, npt.NDArray[Any]] = {
-        "data": np.array([255, 255, -128, 0, 32767, -32768], np.int16),
-        "rows": np.resize(np.array([-128, -128, 127, 3, 0, 127], np.int8), 32),
+        "data": np.resize(np.array([255, 255, -128, 0, 32767, -32768], np.int16), data.shape),
+        "rows": np.resize(np.array([*ends, 0, 127], rows.dtype), rows.shape),
     }
     found = np.full(48, 7, np.int32)
     kernel = tmp_path / "kernel.so"
     assert call(runtime_double(tmp_path), kernel, "entry", [*arrays.values(), found]) == 0
     wanted = interpret(func, {**arrays, "acc": np.full(48, 7, np.int32)})["acc"]
     np.testing.assert_array_equal(found, wanted)
-    isa = isa_of(target.host)
-    uses_it = INSTRUCTIONS[isa.dot] in kernel_text(func, "entry", target)
-    assert uses_it == isa.takes_pairs
+    assert INSTRUCTIONS[isa_of(target.host).pair] in kernel_text(func, "entry", target)
 
 
 @pytest.mark.parametrize(
@@ -154,8 +165,10 @@ def test_hosts_and_their_vector_units() -> None:
     dots = [isa_of(host).dot for host, _ in X86.values()]
     assert dots == ["pmaddwd128", "pmaddwd256", "vpdpbusd256", "pmaddwd512", "vpdpbusd512"]
     assert [isa_of(host).dot for host in ARM.values()] == ["saddlp", "sdot", "vpaddl"]
+    assert [isa_of(host).together for host, _ in X86.values()] == [2, 2, 4, 2, 4]
     assert isa_of(Host(cpu="znver5", features="-avx512vnni")).dot == "pmaddwd512"
-    assert isa_of(Host(triple="riscv64-unknown-linux", cpu="generic-rv64")).dot == ""
+    plain = isa_of(Host(triple="riscv64-unknown-linux", cpu="generic-rv64"))
+    assert (plain.dot, plain.together) == ("", 4)
 
 
 def test_blocks_narrower_than_a_register_take_the_plain_way() -> None:

@@ -62,8 +62,7 @@ def winograd(
         {"stride": stride, "pad": pad, "dilation": dilation},
         dtype,
     )
-    data, weight, *rest = work.inputs
-    return replace(work, inputs=(data, replace(weight, dtype=DType.INT16), *rest))
+    return with_wide_weights(work)
 
 
 def points(shape: tuple[int, ...], rng: np.random.Generator) -> npt.NDArray[np.int16]:
@@ -112,16 +111,17 @@ def depthwise(
     pad: Pads = (1, 1, 1, 1),
     dilation: Pair = (1, 1),
     dtype: DType = DType.UINT8,
+    together: int = QUAD,
 ) -> Workload:
-    """A convolution of every channel by itself; taps are filled up to quads."""
+    """A convolution of every channel by itself; taps are filled up to quads, or to wide pairs."""
     height, width = _outside(size, kernel, stride, pad, dilation)
     top, left, bottom, _ = pad
-    quads = -(-kernel[1] // QUAD)
-    read = (width - 1) * stride[1] + (quads * QUAD - 1) * dilation[1] + 1
-    return _qlinear(
+    parts = -(-kernel[1] // together)
+    read = (width - 1) * stride[1] + (parts * together - 1) * dilation[1] + 1
+    made = _qlinear(
         "qlinear_depthwise2d",
         (1, blocks, *size, 1, LANES),
-        (blocks, kernel[0], quads, LANES, QUAD),
+        (blocks, kernel[0], parts, LANES, together),
         (blocks, height, width),
         {
             "stride": stride,
@@ -130,6 +130,7 @@ def depthwise(
         },
         dtype,
     )
+    return made if together == QUAD else with_wide_weights(made)
 
 
 def transposed(
@@ -151,6 +152,12 @@ def transposed(
         {"stride": stride, "pad": pad},
         dtype,
     )
+
+
+def with_wide_weights(work: Workload) -> Workload:
+    """A layer whose weights are int16."""
+    data, weight, *rest = work.inputs
+    return replace(work, inputs=(data, replace(weight, dtype=DType.INT16), *rest))
 
 
 def with_addend(work: Workload) -> Workload:
@@ -226,6 +233,8 @@ EXAMPLES: Final[Mapping[str, Workload]] = {
     "qlinear_conv2d_pairs": convolution(2, 1, (5, 4), stride=(1, 2), dtype=DType.INT8, together=2),
     "qlinear_conv2d_pairs_1x1": convolution(1, 2, (4, 6), (1, 1), (2, 2), (0, 0, 0, 0), together=2),
     "qlinear_conv2d_pairs_image": image_convolution(together=2),
+    "qlinear_conv2d_wide": with_wide_weights(convolution(2, 2, (4, 5), together=2)),
+    "qlinear_conv2d_wide_image": with_wide_weights(image_convolution(together=2, dtype=DType.INT8)),
     "qlinear_conv2d_grouped": with_addend(convolution(4, 6, (5, 4), groups=2)),
     "qlinear_conv2d_one_block_groups": convolution(3, 3, (4, 3), groups=3, dtype=DType.INT8),
     "qlinear_conv2d_addend": with_addend(convolution(1, 2)),
@@ -242,6 +251,10 @@ EXAMPLES: Final[Mapping[str, Workload]] = {
     "qlinear_winograd2d_part": winograd(1, 2, (7, 7), 2, (0, 1, 1, 1), 2, 2, DType.INT8),
     "qlinear_winograd2d_other": with_other(with_addend(winograd(1, 1, (2, 4)))),
     "qlinear_depthwise2d": depthwise(2, (5, 4)),
+    "qlinear_depthwise2d_pairs": depthwise(2, (5, 6), together=2),
+    "qlinear_depthwise2d_pairs_signed": depthwise(
+        1, (6, 9), (3, 5), (1, 2), (0, 4, 2, 3), (2, 3), DType.INT8, together=2
+    ),
     "qlinear_depthwise2d_addend": with_addend(as_reals(depthwise(2, (4, 3)))),
     "qlinear_depthwise2d_signed": depthwise(
         1, (7, 6), kernel=(2, 5), stride=(2, 2), pad=(0, 2, 1, 2), dtype=DType.INT8

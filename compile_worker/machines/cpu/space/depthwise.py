@@ -2,7 +2,7 @@
 whether threads share blocks of channels.
 
 for blocks of channels: for rows of the output:
-  the image is padded, and its rows become quads of neighbouring taps
+  the image is padded, and its rows become quads or pairs of neighbouring taps
   for rows: for pixels: sums over the window
 """
 
@@ -27,16 +27,18 @@ from compile_worker.machines.cpu.space.windows import (
     declare_sums,
     first_valid,
     is_padded,
+    is_wide,
     padded_row_nbytes,
     rows_seen,
     shared_step,
 )
 from compile_worker.passes.flatten import LOCAL_NBYTES
+from compile_worker.te.operators.qlinear import taps_apart
 
-VERSION: Final = 1
+VERSION: Final = 2
 """Changes when the points of old records would mean other schedules."""
 
-_QUAD: Final = 4
+_INT16_NBYTES: Final = 2
 _LOOPS: Final = ("taps outside", "pixels outside")
 _PLACES: Final = ("by tile", "by pixels")
 
@@ -57,21 +59,27 @@ def depthwise_space(workload: Workload, target: Target) -> Generated:
 
 
 def _declare_stack(draft: Draft, workload: Workload) -> None:
-    """The quads, and what is padded, of a tile or of some pixels of a row fit the stack."""
-    _, kernel_h, kernel_w, lanes, _ = workload.inputs[1].shape
+    """The taps, and what is padded, of a tile or of some pixels of a row fit the stack."""
+    _, kernel_h, kernel_w, lanes, together = workload.inputs[1].shape
     reach = rows_seen(workload, kernel_h)
-    vector = kernel_w * lanes * _QUAD
-    width = workload.outputs[0].shape[3]
-    draft.prod("quads_of_tile", "input_rows", coefficient=vector * width)
-    draft.prod("quads_of_pixels", "pixels", coefficient=vector * reach)
-    draft.select("quads_nbytes", "place", ("quads_of_tile", "quads_of_pixels"))
-    draft.at_most("stack_holds_quads", "quads_nbytes", LOCAL_NBYTES, why=STACK)
+    _, (across, further) = taps_apart(workload)
+    vector = lanes * together * (_INT16_NBYTES if is_wide(workload) else 1)
+    beside = (kernel_w - 1) * further + 1 - across
+    row = (workload.outputs[0].shape[3] * across + beside) * vector
+    draft.prod("taps_of_tile", "input_rows", coefficient=row)
+    draft.total(
+        "taps_of_pixels",
+        {"pixels": reach * vector * across},
+        constant=reach * vector * beside,
+    )
+    draft.select("taps_nbytes", "place", ("taps_of_tile", "taps_of_pixels"))
+    draft.at_most("stack_holds_taps", "taps_nbytes", LOCAL_NBYTES, why=STACK)
     if is_padded(workload):
         step, apart = workload.attr_ints("stride")[1], workload.attr_ints("dilation")[1]
-        taps = (kernel_w * _QUAD - 1) * apart + 1
+        columns = (kernel_w * together - 1) * apart + 1
         pixel = reach * lanes
         draft.prod("padded_of_tile", "input_rows", coefficient=padded_row_nbytes(workload))
-        draft.total("padded_of_pixels", {"pixels": pixel * step}, constant=pixel * (taps - step))
+        draft.total("padded_of_pixels", {"pixels": pixel * step}, constant=pixel * (columns - step))
         draft.select("padded_nbytes", "place", ("padded_of_tile", "padded_of_pixels"))
         draft.at_most("stack_holds_padding", "padded_nbytes", LOCAL_NBYTES, why=STACK)
 
@@ -100,10 +108,10 @@ def _steps(workload: Workload, point: Point) -> Iterator[Step]:
     window, pixels = ("conv_kh", "conv_kw"), ("conv_w",)
     loops = (*window, *pixels) if point["loops"] == 0 else (*pixels, *window)
     yield Step("reorder", (*loops, "conv_b", "conv_j", "conv_o"))
-    for loop in ("conv_w", "conv_kh", "out_w_1", "quads_j"):
+    for loop in ("conv_w", "conv_kh", "out_w_1", "taps_j"):
         yield Step("unroll", (loop,))
     place = "out_h_0" if point["place"] == 0 else "out_w_0"
-    yield Step("compute_at", ("quads", place))
+    yield Step("compute_at", ("taps", place))
     if is_padded(workload):
         yield Step("compute_at", ("padded", place))
     yield from shared_step(workload, point, "out_co")

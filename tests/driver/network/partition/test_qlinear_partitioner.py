@@ -11,8 +11,10 @@ import onnx
 import pytest
 from kit.networks.onnx_models import model, node, saved
 from numpy.typing import NDArray
+from tilefarm.dtype import DType
 from tilefarm.errors import DataError, SettingsError
-from tilefarm.target import load_target
+from tilefarm.processors import X86_64, processor
+from tilefarm.target import Host, load_target
 
 from compile_worker.isa import isa_of
 from driver.network.frontend.onnx import import_model
@@ -23,8 +25,10 @@ from driver.network.partition.partitioner import partition_network
 from driver.network.quantize.fitting import quantize_for
 from driver.network.quantize.options import Quantization
 
-TARGETS = ("cpu:x86-64-v3", "cpu:x86-64-v4")
+TARGETS = ("cpu:x86-64-v3", "cpu:neoverse-n1")
 """Weights in pairs, and in quads."""
+VNNI = processor("cpu with VNNI", Host(triple=X86_64, cpu="cascadelake"))
+"""In quads where they are int8, and in pairs where they are not."""
 RNG = np.random.default_rng(5)
 
 
@@ -92,6 +96,53 @@ def kernel_of(case: str, weight: tuple[int, ...], target: str) -> str:
     filtered = "image" not in case and weight[-1] == 3 and case != "one image of several"
     in_pairs = isa_of(load_target(target).host).together == 2
     return "qlinear_winograd2d" if filtered and in_pairs else "qlinear_conv2d"
+
+
+WIDE: dict[str, tuple[tuple[int, ...], dict[str, Any]]] = {
+    "image": ((20, 3, 3, 3), {"pads": [1, 1, 1, 1], "strides": [2, 2]}),
+    "blocks": ((17, 20, 3, 3), {"pads": [1, 1, 1, 1]}),
+    "depthwise": ((20, 1, 3, 3), {"pads": [1, 1, 1, 1], "group": 20}),
+    "full groups": ((64, 16, 1, 1), {"group": 2}),
+}
+
+
+@pytest.mark.parametrize("target", [*TARGETS, "cpu with VNNI"])
+@pytest.mark.parametrize("case", WIDE)
+def test_weights_that_leave_int8_are_read_once_where_int16_is_multiplied(
+    case: str, target: str, tmp_path: Path
+) -> None:
+    """Zero points and weights are at the ends of uint8: weights less zero points, +-255."""
+    weight, attrs = WIDE[case]
+    groups = attrs.get("group", 1)
+    channels = weight[1] * groups
+    zeros = np.resize(np.array([0, 255, 131], np.uint8), weight[0])
+    values = {
+        "w": RNG.choice(np.array([0, 1, 130, 255], np.uint8), weight),
+        "w.zero": zeros,
+        "w.scale": np.full(weight[0], 0.004, np.float32),
+        "scale": np.array(0.02, np.float32),
+        "zero": np.array(119, np.uint8),
+    }
+    grid = ["scale", "zero"]
+    taken = ["q", *grid, "w", "w.scale", "w.zero", *grid]
+    nodes = [
+        node("QuantizeLinear", ["x", *grid], "q"),
+        node("QLinearConv", taken, "c", **attrs),
+        node("DequantizeLinear", ["c", *grid], "y"),
+    ]
+    path = saved(model(nodes, values, x=(1, channels, 7, 6)), tmp_path)
+    aim = VNNI if target == VNNI.name else load_target(target)
+    quantized = quantize_for(aim, import_model(path, keeps_integers=True), None, Quantization())
+    network = partition_network(quantized, aim)
+    data = {"x": RNG.normal(0, 2, (1, channels, 7, 6)).astype(np.float32)}
+    wanted, found = run_integer(quantized, data), run_network(network, data)
+    np.testing.assert_array_equal(found["y"], wanted["y"])
+    names = operators(network)[1:-1]
+    if not isa_of(aim.host).pair:
+        assert names[-2:] == ["concat", "qlinear_conv2d"]
+    else:
+        assert names == [f"qlinear_{'depthwise2d' if case == 'depthwise' else 'conv2d'}"]
+        assert network.steps[1].workload.inputs[1].dtype is DType.INT16
 
 
 def test_a_flattened_image_is_read_as_it_is(tmp_path: Path) -> None:
