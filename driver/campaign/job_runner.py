@@ -53,13 +53,18 @@ class JobRunner:
         return self._runs.in_words if self._runs else "runs to begin"
 
     def run(
-        self, orders: Sequence[Order], watch: Callable[[RunEnded], None] | None = None
+        self,
+        orders: Sequence[Order],
+        watch: Callable[[RunEnded], None] | None = None,
+        *,
+        at_most: int | None = None,
     ) -> list[RunEnded]:
         """The answers, in the order of the orders; a fault of the farm only if that does not end.
 
         Args:
             watch: sees every answer as it comes, its number that of its order: 1, 2, 3 …; one that
                 its device does not confirm comes again.
+            at_most: so many devices at a time; None: as many as the runner has.
 
         Raises:
             DeviceLostError: devices were lost under one order too often, and for too long.
@@ -69,7 +74,7 @@ class JobRunner:
         messages: queue.SimpleQueue[Message | Exception] = queue.SimpleQueue()
         slots = DeviceSlots(
             self._source,
-            devices=min(self.devices, len(orders)),
+            devices=min(self.devices, len(orders), at_most or len(orders)),
             wait_seconds=self._wait_seconds,
             report=messages.put,
             clock=self._clock,

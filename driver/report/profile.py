@@ -74,6 +74,11 @@ class Profile:
         """Whether it is known how fast layers multiply: seconds are told, and products counted."""
         return self.by_clock and any(layer.macs for layer in self.layers)
 
+    @property
+    def has_predictions(self) -> bool:
+        """Whether cycles were predicted for a layer; for processors none are."""
+        return any(layer.predicted_cycles for layer in self.layers)
+
     def speed(self, layer: LayerTime) -> float | None:
         """Multiply-accumulates a second of a layer."""
         return layer.macs / layer.cost if self.by_clock and layer.macs and layer.cost else None

@@ -38,7 +38,7 @@ def _words(profile: Profile) -> str:
 def _chart(profile: Profile) -> str:
     bottom = _TOP + _LANE * len(profile.layers)
     x = AxisScale(0, _longest(profile) or 1.0, _LEFT, _RIGHT)
-    parts = list(_key())
+    parts = list(_key()) if profile.has_predictions else []
     for value in x.ticks(8):
         at = x(value)
         parts.append(element("line", x1=at, x2=at, y1=_TOP, y2=bottom + 4, class_="grid"))
@@ -87,7 +87,10 @@ def _bar(profile: Profile, layer: LayerTime, y: float, x: AxisScale) -> Iterator
 def _table(profile: Profile) -> str:
     head = ["layer", "kernel", "took", "spread", "share"]
     head += ["GMAC/s"] if profile.has_speeds else []
-    head += ["of peak"] if profile.peak else ["predicted cycles", "ratio"]
+    if profile.peak:
+        head.append("of peak")
+    elif profile.has_predictions:
+        head += ["predicted cycles", "ratio"]
     return table(head, (_row(profile, layer) for layer in profile.layers), words=2)
 
 
@@ -100,12 +103,17 @@ def _row(profile: Profile, layer: LayerTime) -> tuple[str, ...]:
         "–" if time is None else f"{100 * time.spread:.1f} %",
         share_bar(layer.share),
         *([gmacs(profile.speed(layer))] if profile.has_speeds else []),
-        *(
-            [share_bar(profile.of_peak(layer))]
-            if profile.peak
-            else [count(layer.predicted_cycles), times(layer.ratio)]
-        ),
+        *_compared(profile, layer),
     )
+
+
+def _compared(profile: Profile, layer: LayerTime) -> Iterator[str]:
+    """With the peak, or with what was predicted; nothing where neither is known."""
+    if profile.peak:
+        yield share_bar(profile.of_peak(layer))
+    elif profile.has_predictions:
+        yield count(layer.predicted_cycles)
+        yield times(layer.ratio)
 
 
 def _in_units(cost: float, *, by_clock: bool) -> str:

@@ -17,7 +17,10 @@ def profile_lines(profile: Profile) -> Iterator[str]:
     else:
         titles = ["layer", "kernel", "cycles", "share"]
     titles += ["GMAC/s"] if profile.has_speeds else []
-    titles += ["of peak"] if profile.peak else ["predicted", "ratio"]
+    if profile.peak:
+        titles.append("of peak")
+    elif profile.has_predictions:
+        titles += ["predicted", "ratio"]
     rows = [list(_cells(profile, layer)) for layer in profile.layers]
     yield from text_table(titles, rows)
     yield ""
@@ -57,7 +60,7 @@ def _cells(profile: Profile, layer: LayerTime) -> Iterator[str]:
         yield gmacs(profile.speed(layer))
     if profile.peak:
         yield share(profile.of_peak(layer))
-    else:
+    elif profile.has_predictions:
         yield number(layer.predicted_cycles)
         yield ratio(layer.ratio)
 

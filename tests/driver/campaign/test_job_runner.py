@@ -57,6 +57,12 @@ def test_answers_come_in_the_order_of_the_orders() -> None:
     assert cycles(answers) == [1000, 500, 250, 1000]
 
 
+def test_orders_that_belong_together_run_on_one_device() -> None:
+    answers = runner(StandInDevices(3), 3).run([order(1), order(2), order(4)], at_most=1)
+    assert cycles(answers) == [1000, 500, 250]
+    assert len({done.device for done in answers}) == 1
+
+
 def test_a_run_on_a_lost_device_is_done_again() -> None:
     devices = StandInDevices(1, losing_first(2))
     assert cycles(runner(devices).run([order(1), order(2)])) == [1000, 500]

@@ -9,6 +9,7 @@ import pytest
 from kit.reports.profiles import counted_profile, timed_profile
 from tilefarm.measurement import CallTime
 
+from driver.report.profile_chart import profile_section
 from driver.report.profile_rows import profile_document
 from driver.report.terminal.profile_text import profile_lines
 
@@ -69,6 +70,15 @@ def test_without_a_measured_peak_there_is_no_share_of_it() -> None:
     text = "\n".join(profile_lines(replace(PLAIN, layers=layers)))
     assert "GMAC/s" in text
     assert "peak" not in text
+
+
+def test_where_nothing_is_predicted_there_is_no_column_of_it() -> None:
+    layers = tuple(replace(layer, predicted_cycles=None, ratio=None) for layer in PLAIN.layers)
+    profile = replace(PLAIN, layers=layers, mhz=None)
+    for text in ("\n".join(profile_lines(profile)), profile_section(profile)):
+        assert "dense" in text
+        assert "predicted" not in text
+        assert "ratio" not in text
 
 
 def test_a_document_has_the_same_for_machines() -> None:
