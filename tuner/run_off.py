@@ -118,4 +118,8 @@ def _together(rounds: Sequence[WallTime]) -> WallTime:
         calls=rounds[0].calls,
         regions=sum(t.regions for t in rounds),
         rejected=sum(t.rejected for t in rounds),
+        preemptions=sum(t.preemptions for t in rounds),
+        stolen_seconds=sum(t.stolen_seconds for t in rounds),
+        begin_mhz=rounds[0].begin_mhz,
+        end_mhz=rounds[-1].end_mhz,
     )

@@ -10,6 +10,7 @@ from tilefarm.closing import Closing
 
 from device_server.runner.accelerator import AcceleratorProcess
 from device_server.runner.connection import Connection
+from device_server.runner.disturbed import Disturbed, HostCounters, host_counters
 from device_server.runner.frames import Reply, Request
 from device_server.runner.last_words import LastWords
 from device_server.runner.process import ChildProcess
@@ -52,6 +53,7 @@ class RunnerChild(Closing):
         self._threads = threads
         self.accelerator = accelerator
         self._asked_seconds = asked_seconds
+        self._before = HostCounters()
 
     @property
     def alive(self) -> bool:
@@ -61,6 +63,7 @@ class RunnerChild(Closing):
         """Whether kernels are timed from now on, and so run undisturbed as far as they can."""
         if timed:
             self._scheduling.undisturbed()
+            self._before = host_counters(self.process.pid)
         else:
             self._scheduling.ordinary()
 
@@ -83,6 +86,10 @@ class RunnerChild(Closing):
     def busy_seconds(self) -> float:
         """For how long it has had its last request: nothing that it did for that took longer."""
         return time.monotonic() - self._asked_seconds
+
+    def disturbed(self) -> Disturbed:
+        """What the host did to it since its kernels are timed."""
+        return Disturbed(self._before, host_counters(self.process.pid))
 
     def last_words(self) -> str:
         """The end of what the child wrote to its standard error."""

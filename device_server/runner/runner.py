@@ -247,11 +247,14 @@ class Runner(Closing):
             return self._broken(error.what)
         if isinstance(reply, FailedReply) and reply.kind is FailureKind.PROTOCOL:
             return self._broken(reply.why)  # Once it is loaded, requests are in order.
+        disturbed = self.child.disturbed() if job.precision else None
         if not isinstance(reply, DoneReply):
-            return self._explain(reply)
+            return self._explain(reply, disturbed.words if disturbed else "")
         if why := implausible(job, reply, self.child.busy_seconds):
             return self._broken(f"it tells of {why}")
-        return reply
+        if disturbed is None or reply.wall_time is None:
+            return reply
+        return replace(reply, wall_time=disturbed.told_in(reply.wall_time))
 
     def _broken(self, why: str) -> RunProblem:
         """The kernel spoke for its child: what comes from there is worth nothing."""
@@ -349,13 +352,19 @@ class Runner(Closing):
                 self._idle.keep(accelerator, self._loaded[1])
         self._drop_child()
 
-    def _explain(self, reply: Reply) -> RunProblem:
-        """What a reply that is no success means; the child that sent it is not used again."""
+    def _explain(self, reply: Reply, disturbances: str = "") -> RunProblem:
+        """What a reply that is no success means; the child that sent it is not used again.
+
+        What the host did meanwhile says why nothing could be timed.
+        """
         if isinstance(reply, Fault):
             return self._post_mortem(reply)
         if isinstance(reply, FailedReply):
             self._drop_child()
-            return refusal(reply)
+            problem = refusal(reply)
+            if reply.kind is not FailureKind.UNTIMED or not disturbances:
+                return problem
+            return replace(problem, why=f"{problem.why} ({disturbances})")
         return self._broken(f"it answers with {type(reply).__name__}")
 
     def _post_mortem(self, fault: Fault | None) -> RunProblem:

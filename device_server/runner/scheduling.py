@@ -12,8 +12,8 @@ import os
 from pathlib import Path
 from typing import Final
 
-_PROCESSOR: Final = 39 - 3
-"""Of `/proc/PID/stat`, see proc(5): fields count from 1, and the third follows the name."""
+from device_server.runner.disturbed import core_of
+
 _FIRST: Final = -20
 """The niceness of who goes before all that are not real-time; needs CAP_SYS_NICE, as root has."""
 
@@ -34,8 +34,10 @@ class Scheduling:
         if self._is_undisturbed:
             return
         self._is_undisturbed = True
-        with contextlib.suppress(OSError):
-            os.sched_setaffinity(self._pid, {_core_of(self._pid)})
+        core = core_of(self._pid)
+        if core is not None:
+            with contextlib.suppress(OSError):
+                os.sched_setaffinity(self._pid, {core})
         self._go(_FIRST, among_sessions=_FIRST)
 
     def ordinary(self) -> None:
@@ -53,9 +55,3 @@ class Scheduling:
             os.setpriority(os.PRIO_PROCESS, self._pid, niceness)
         with contextlib.suppress(OSError):
             Path(f"/proc/{self._pid}/autogroup").write_text(str(among_sessions))
-
-
-def _core_of(pid: int) -> int:
-    """The core on which the process runs, or ran last."""
-    _, _, fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")
-    return int(fields.split()[_PROCESSOR])

@@ -179,7 +179,7 @@ class Leases:
                     if not unlike or left <= 0 or gone():
                         raise
                     self._release_all(unlike)
-                    self._clock.sleep(min(left, _SLICE_SECONDS))
+                    self._clock.sleep(min(left, _RETURN_SECONDS))
                     continue
                 if not self._leaves_out(lease.device):
                     return lease

@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import Final
 
 from tilefarm.digest import Digest
+from tilefarm.plural import plural
 
 
 class Status(Enum):
@@ -116,6 +117,9 @@ class WallTime:
         calls: in one region; it lasts a millisecond at least, so that the clock's steps vanish.
         regions: that were kept.
         rejected: regions in which the process did not run undisturbed, thrown away.
+        preemptions: how often the system gave its core to others meanwhile.
+        stolen_seconds: for how long a hypervisor did, whoever had the core.
+        begin_mhz, end_mhz: of its core, before and after; 0 where nobody tells it.
 
     Raises:
         ValueError: a time is not positive and finite, or the times are not in order; or a count
@@ -129,6 +133,10 @@ class WallTime:
     calls: int
     regions: int
     rejected: int = 0
+    preemptions: int = 0
+    stolen_seconds: float = 0.0
+    begin_mhz: float = 0.0
+    end_mhz: float = 0.0
 
     def __post_init__(self) -> None:
         times = self.minimum_seconds, self.p10_seconds, self.median_seconds, self.p90_seconds
@@ -136,6 +144,16 @@ class WallTime:
             raise ValueError(f"wall times {', '.join(map(str, times))} s")
         if self.calls < 1 or self.regions < 1 or self.rejected < 0:
             raise ValueError(f"{self.regions} regions of {self.calls} calls")
+        told = self.preemptions, self.stolen_seconds, self.begin_mhz, self.end_mhz
+        if not all(0 <= each < math.inf for each in told):
+            raise ValueError(f"disturbed by {told}")
+
+    @property
+    def disturbances(self) -> str:
+        """What disturbed it, in words; empty if nothing is known to have."""
+        return disturbances_in_words(
+            self.preemptions, self.stolen_seconds, self.begin_mhz, self.end_mhz
+        )
 
     @property
     def spread(self) -> float:
@@ -146,6 +164,24 @@ class WallTime:
     def error(self) -> float:
         """Relative standard error of the median, as if regions were independent and normal."""
         return _MEDIAN_ERROR * self.spread / math.sqrt(self.regions)
+
+
+def disturbances_in_words(
+    preemptions: int, stolen_seconds: float, begin_mhz: float, end_mhz: float
+) -> str:
+    """What of this disturbs what is timed, see `WallTime`; empty if nothing does.
+
+    A frequency that stays within what times differ by anyway does not.
+    """
+    told = []
+    if preemptions:
+        told.append(f"its core was taken from it {plural(preemptions, 'time')}")
+    if stolen_seconds:
+        told.append(f"a hypervisor took {stolen_seconds:.2f} s")
+    slower, faster = sorted((begin_mhz, end_mhz))
+    if slower > 0 and faster > slower * (1 + TIME_TOLERANCE):
+        told.append(f"its frequency went from {begin_mhz:.0f} to {end_mhz:.0f} MHz")
+    return ", ".join(told)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -47,7 +47,8 @@ PROTOCOL: Final = Version(2, 7)
 2.1: versions in metadata, uploads that go on, checks of a device. 2.2: leases that are lent, jobs
 of one user, what devices do, runs that bring their blobs along. 2.3: which runs a device refuses.
 2.4: several runs in one call. 2.5: devices that count no cycles, timed by the wall clock.
-2.6: devices hear which of their leases have ended. 2.7: what a device by the clock is compared by.
+2.6: devices hear which of their leases have ended. 2.7: what a device by the clock is compared by,
+and what disturbed it.
 """
 
 UNNAMED: Final = Version(2, 0)

@@ -278,7 +278,7 @@ class NamedBlob(_message.Message):
     def __init__(self, name: _Optional[str] = ..., digest: _Optional[bytes] = ...) -> None: ...
 
 class WallTime(_message.Message):
-    __slots__ = ("minimum_seconds", "p10_seconds", "median_seconds", "p90_seconds", "calls", "regions", "rejected")
+    __slots__ = ("minimum_seconds", "p10_seconds", "median_seconds", "p90_seconds", "calls", "regions", "rejected", "preemptions", "stolen_seconds", "begin_mhz", "end_mhz")
     MINIMUM_SECONDS_FIELD_NUMBER: _ClassVar[int]
     P10_SECONDS_FIELD_NUMBER: _ClassVar[int]
     MEDIAN_SECONDS_FIELD_NUMBER: _ClassVar[int]
@@ -286,6 +286,10 @@ class WallTime(_message.Message):
     CALLS_FIELD_NUMBER: _ClassVar[int]
     REGIONS_FIELD_NUMBER: _ClassVar[int]
     REJECTED_FIELD_NUMBER: _ClassVar[int]
+    PREEMPTIONS_FIELD_NUMBER: _ClassVar[int]
+    STOLEN_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    BEGIN_MHZ_FIELD_NUMBER: _ClassVar[int]
+    END_MHZ_FIELD_NUMBER: _ClassVar[int]
     minimum_seconds: float
     p10_seconds: float
     median_seconds: float
@@ -293,7 +297,11 @@ class WallTime(_message.Message):
     calls: int
     regions: int
     rejected: int
-    def __init__(self, minimum_seconds: _Optional[float] = ..., p10_seconds: _Optional[float] = ..., median_seconds: _Optional[float] = ..., p90_seconds: _Optional[float] = ..., calls: _Optional[int] = ..., regions: _Optional[int] = ..., rejected: _Optional[int] = ...) -> None: ...
+    preemptions: int
+    stolen_seconds: float
+    begin_mhz: float
+    end_mhz: float
+    def __init__(self, minimum_seconds: _Optional[float] = ..., p10_seconds: _Optional[float] = ..., median_seconds: _Optional[float] = ..., p90_seconds: _Optional[float] = ..., calls: _Optional[int] = ..., regions: _Optional[int] = ..., rejected: _Optional[int] = ..., preemptions: _Optional[int] = ..., stolen_seconds: _Optional[float] = ..., begin_mhz: _Optional[float] = ..., end_mhz: _Optional[float] = ...) -> None: ...
 
 class CallTime(_message.Message):
     __slots__ = ("cycles", "wall_time")

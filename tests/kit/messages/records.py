@@ -44,6 +44,10 @@ def wall_times(draw: st.DrawFn) -> WallTime:
         calls=draw(st.integers(1, 2**32 - 1)),
         regions=draw(st.integers(1, 2**32 - 1)),
         rejected=draw(SMALL_COUNTS),
+        preemptions=draw(SMALL_COUNTS),
+        stolen_seconds=draw(SECONDS),
+        begin_mhz=draw(SECONDS),
+        end_mhz=draw(SECONDS),
     )
 
 
