@@ -140,6 +140,7 @@ class Runner(Closing):
             signal=outcome.signal,
             mismatch=outcome.mismatch,
             run_seconds=self._clock.seconds() - begin,
+            untimed=outcome.untimed,
         )
 
     def close(self) -> None:
@@ -362,7 +363,7 @@ class Runner(Closing):
         if isinstance(reply, FailedReply):
             self._drop_child()
             problem = refusal(reply)
-            if reply.kind is not FailureKind.UNTIMED or not disturbances:
+            if not (problem.untimed and disturbances):
                 return problem
             return replace(problem, why=f"{problem.why} ({disturbances})")
         return self._broken(f"it answers with {type(reply).__name__}")

@@ -42,11 +42,13 @@ class RunProblem:
     why: str
     signal: int = 0
     mismatch: str = ""
+    untimed: bool = False
 
 
 def refusal(failed: FailedReply) -> RunProblem:
     """What the living child's refusal means."""
-    return RunProblem(_STATUSES[failed.kind], failed.why)
+    untimed = failed.kind is FailureKind.UNTIMED
+    return RunProblem(_STATUSES[failed.kind], failed.why, untimed=untimed)
 
 
 def death(number: int, status: int, fault: Fault | None) -> RunProblem:

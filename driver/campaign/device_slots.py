@@ -11,6 +11,7 @@ from tilefarm.measurement import DeviceClock
 from driver.campaign.events import DevicesGone, Event
 from driver.farm.device_messages import (
     Confirmed,
+    DeviceBusy,
     DeviceLent,
     DeviceLost,
     DeviceUp,
@@ -114,6 +115,8 @@ class DeviceSlots:
                 return [DevicesGone(error.what)] if len(self._empty) == self._devices else []
             case RunEnded() | Confirmed():
                 return [message]
+            case DeviceBusy():
+                return []  # Its runs are under way for longer.
 
     def _lose(self, lost: DeviceLost | DeviceLent) -> bool:
         """A thread has a device no more. False: another one has it by now."""

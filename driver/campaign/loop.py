@@ -34,7 +34,14 @@ from driver.campaign.trial_recorder import TrialRecorder
 from driver.campaign.tuner_thread import Proposals, TunerThread
 from driver.farm import device_messages
 from driver.farm.compiling.executor import Build, Builds, Executor
-from driver.farm.device_messages import Confirm, DeviceLent, DeviceLost, DeviceUp, RunEnded
+from driver.farm.device_messages import (
+    Confirm,
+    DeviceBusy,
+    DeviceLent,
+    DeviceLost,
+    DeviceUp,
+    RunEnded,
+)
 from driver.farm.lease_source import LeaseSource
 from driver.run_events import DeviceJoined, DeviceLeft, Notice, RunEvent, Span
 from driver.stop_token import StopToken
@@ -172,6 +179,8 @@ class Loop:
                 raise message
             case RunEnded():
                 self._ran(message)
+            case DeviceBusy(device=device, why=why, wait_seconds=seconds):
+                self._say(f"{device}: {why}; waits up to {seconds:g} s until it can be timed")
             case _:
                 for event in self._slots.heard(message):
                     self._note_device(event)

@@ -124,6 +124,19 @@ class DeviceLent:
 
 
 @dataclass(frozen=True, slots=True)
+class DeviceBusy:
+    """A device's host is too busy to time anything; its thread waits until it is not, for a while.
+
+    Said once, until something could be timed there.
+    """
+
+    device: str
+    why: str
+    wait_seconds: float
+    slot: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class NoDevice:
     """A thread has waited for a device in vain; it waits on, unless we are refused."""
 
@@ -131,6 +144,6 @@ class NoDevice:
     slot: int = 0
 
 
-Message = DeviceUp | RunEnded | Confirmed | DeviceLost | DeviceLent | NoDevice
+Message = DeviceUp | RunEnded | Confirmed | DeviceLost | DeviceLent | DeviceBusy | NoDevice
 Report = Callable[[Message | Exception], None]
 """Takes what a thread says; an exception is what it died of."""

@@ -2,7 +2,8 @@
 
 A device that somebody with a fairer claim waits for is given back between two runs, and the thread
 stands in line again. One that spoils run after run, because its disk is full, rests between them:
-it would spoil all candidates of a search before anybody can mend it.
+it would spoil all candidates of a search before anybody can mend it. Where the host is too busy to
+time a run, that is made again after such rests, and is spoiled only if a minute does not help.
 """
 
 from __future__ import annotations
@@ -24,17 +25,20 @@ from tilefarm.errors import (
     NoDeviceError,
 )
 from tilefarm.lease import Lease
+from tilefarm.measurement import RunFailure
 from tilefarm.threads import start_thread
 
 from driver.farm.device_messages import (
     Confirm,
     Confirmed,
+    DeviceBusy,
     DeviceLent,
     DeviceLost,
     DeviceUp,
     NoDevice,
     Order,
     Report,
+    RunEnded,
 )
 from driver.farm.lease_source import LeaseSource
 from driver.farm.measurer import Measurer
@@ -45,6 +49,8 @@ RETRY_SECONDS: Final = 0.5
 _REST_SECONDS: Final = 0.2
 _LONGEST_REST_SECONDS: Final = 5.0
 _LOOK_SECONDS: Final = 0.5
+_BUSY_SECONDS: Final = 60.0
+"""A build of somebody's is over by then, or goes on for longer than a search wants to wait."""
 _PATIENCE_SECONDS: Final = 30.0
 _HINT: Final = "check --tracker and --token-file, and that `tilefarm tracker` runs there"
 
@@ -52,6 +58,11 @@ _HINT: Final = "check --tracker and --token-file, and that `tilefarm tracker` ru
 def rest_seconds(spoiled: int) -> float:
     """How long to wait when so many runs in a row were spoiled by the farm's fault."""
     return min(_LONGEST_REST_SECONDS, _REST_SECONDS * 2.0 ** min(spoiled - 1, 100))
+
+
+def _anew(order: Order) -> Order:
+    """The same run, asked for as another one: a device remembers how those before ended."""
+    return replace(order, request_id=f"{order.request_id}+")
 
 
 def join_all(threads: Sequence[DeviceThread], within_seconds: float, clock: Clock) -> None:
@@ -82,6 +93,8 @@ class DeviceThread:
         self._orders = OrderQueue()
         self._closing = threading.Event()
         self._has_lent = False
+        self._busy_since: float | None = None
+        """When a run could not be timed, unless one could since."""
         self._thread = start_thread(self._main, name=f"device-{slot}", broken=report)
 
     def put(self, lease: Lease, order: Order) -> None:
@@ -181,9 +194,12 @@ class DeviceThread:
                     self._confirm(client, lease)
                     continue
                 done = measurer.run(what)
-                self._orders.put_back(lease.lease_id, what[len(done) :])
+                again = [o for o, ended in zip(what, done, strict=False) if self._retimes(ended)]
+                self._orders.put_back(lease.lease_id, [*map(_anew, again), *what[len(done) :]])
+                numbers = {order.number for order in again}
                 for each in done:
-                    self._report(each)
+                    if each.number not in numbers:
+                        self._report(each)
                     spoiled = spoiled + 1 if each.is_spoiled else 0
                 if spoiled and self._closing.wait(rest_seconds(spoiled)):
                     return None
@@ -198,6 +214,18 @@ class DeviceThread:
         finally:
             client.close()
         return None
+
+    def _retimes(self, ended: RunEnded) -> bool:
+        """Whether a run is to be made again, as its host was too busy to time it, not for long."""
+        if not (isinstance(ended.result, RunFailure) and ended.result.untimed):
+            self._busy_since = None
+            return False
+        now = self._clock.seconds()
+        if self._busy_since is None:
+            self._busy_since = now
+            why = ended.result.why
+            self._report(DeviceBusy(ended.device, why, _BUSY_SECONDS, slot=self._slot))
+        return now - self._busy_since < _BUSY_SECONDS
 
     def _next(self, lease: Lease, most: int) -> Sequence[Order] | Confirm | DeviceLent | None:
         """What to do next, of runs so many; a device that others want is given back, and what is

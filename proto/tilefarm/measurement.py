@@ -320,7 +320,7 @@ class RunFailure:
     """A run that did not end well: a typed status, the reason in words, and where it happened.
 
     `signal` is the number that ended the child (0 if none); `mismatch` describes the first wrong
-    output.
+    output. `untimed`: it ran, but no time could be taken of it, as on a busy host.
 
     Raises:
         ValueError: the status is OK.
@@ -333,6 +333,7 @@ class RunFailure:
     signal: int = 0
     mismatch: str = ""
     run_seconds: float = 0.0
+    untimed: bool = False
 
     def __post_init__(self) -> None:
         if self.status is Status.OK:

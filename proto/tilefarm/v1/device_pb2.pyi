@@ -334,7 +334,7 @@ class Measurement(_message.Message):
     def __init__(self, artifact: _Optional[bytes] = ..., device: _Optional[str] = ..., counters: _Optional[_Union[Counters, _Mapping]] = ..., seconds: _Optional[_Iterable[float]] = ..., sample_cycles: _Optional[_Iterable[int]] = ..., load_seconds: _Optional[float] = ..., run_seconds: _Optional[float] = ..., wall_time: _Optional[_Union[WallTime, _Mapping]] = ..., profile: _Optional[_Iterable[_Union[CallTime, _Mapping]]] = ...) -> None: ...
 
 class RunFailure(_message.Message):
-    __slots__ = ("artifact", "status", "why", "device", "signal", "mismatch", "run_seconds")
+    __slots__ = ("artifact", "status", "why", "device", "signal", "mismatch", "run_seconds", "untimed")
     ARTIFACT_FIELD_NUMBER: _ClassVar[int]
     STATUS_FIELD_NUMBER: _ClassVar[int]
     WHY_FIELD_NUMBER: _ClassVar[int]
@@ -342,6 +342,7 @@ class RunFailure(_message.Message):
     SIGNAL_FIELD_NUMBER: _ClassVar[int]
     MISMATCH_FIELD_NUMBER: _ClassVar[int]
     RUN_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    UNTIMED_FIELD_NUMBER: _ClassVar[int]
     artifact: bytes
     status: Status
     why: str
@@ -349,7 +350,8 @@ class RunFailure(_message.Message):
     signal: int
     mismatch: str
     run_seconds: float
-    def __init__(self, artifact: _Optional[bytes] = ..., status: _Optional[_Union[Status, str]] = ..., why: _Optional[str] = ..., device: _Optional[str] = ..., signal: _Optional[int] = ..., mismatch: _Optional[str] = ..., run_seconds: _Optional[float] = ...) -> None: ...
+    untimed: bool
+    def __init__(self, artifact: _Optional[bytes] = ..., status: _Optional[_Union[Status, str]] = ..., why: _Optional[str] = ..., device: _Optional[str] = ..., signal: _Optional[int] = ..., mismatch: _Optional[str] = ..., run_seconds: _Optional[float] = ..., untimed: _Optional[bool] = ...) -> None: ...
 
 class RunResponse(_message.Message):
     __slots__ = ("measurement", "failure", "outputs", "timeline", "queue_seconds", "unchecked", "served")

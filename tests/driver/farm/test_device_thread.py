@@ -6,12 +6,12 @@ import queue
 
 import pytest
 from kit.search.stand_ins import StandInDevices
-from tilefarm.clock import SystemClock
+from tilefarm.clock import ManualClock, SystemClock
 from tilefarm.digest import Digest
-from tilefarm.measurement import RunFailure, RunJob, Status
+from tilefarm.measurement import Counters, Measurement, RunFailure, RunJob, Status
 
 from driver.farm import device_thread
-from driver.farm.device_messages import DeviceUp, Message, Order, RunEnded
+from driver.farm.device_messages import DeviceBusy, DeviceUp, Message, Order, RunEnded
 from driver.farm.device_thread import DeviceThread, rest_seconds
 
 CODE = b"code"
@@ -49,3 +49,63 @@ def test_a_device_that_spoils_a_run_rests_before_the_next(
     thread.close()
     thread.join(30.0)
     assert len(runs) == ran
+
+
+def busy(code: bytes, job: RunJob) -> RunFailure:
+    return RunFailure(
+        artifact=job.artifact, status=Status.INFRA_ERROR, why="too busy", untimed=True
+    )
+
+
+def test_a_host_too_busy_to_time_a_run_is_said_and_waited_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(device_thread, "rest_seconds", lambda _: 0.0)
+    runs: list[RunJob] = []
+    timed_at_last = Measurement(artifact=JOB.artifact, device="", counters=Counters(cycles=9))
+
+    def busy_twice(code: bytes, job: RunJob) -> Measurement | RunFailure:
+        runs.append(job)
+        return busy(code, job) if len(runs) < 3 else timed_at_last
+
+    messages: queue.SimpleQueue[Message | Exception] = queue.SimpleQueue()
+    thread = DeviceThread(
+        0, StandInDevices(1, busy_twice), wait_seconds=5.0, report=messages.put, clock=ManualClock()
+    )
+    up = messages.get()
+    assert isinstance(up, DeviceUp)
+    thread.put(up.lease, Order(number=1, job=JOB, blobs={JOB.artifact: CODE}, request_id="r"))
+    said = messages.get()
+    assert said == DeviceBusy(up.lease.device.name, "too busy", 60.0)
+    ended = messages.get()
+    assert isinstance(ended, RunEnded)
+    assert ended.result == timed_at_last
+    thread.close()
+    thread.join(30.0)
+    assert len(runs) == 3
+
+
+def test_a_host_that_stays_too_busy_spoils_the_run_in_the_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(device_thread, "rest_seconds", lambda _: 0.0)
+    clock = ManualClock()
+
+    def for_ever(code: bytes, job: RunJob) -> RunFailure:
+        clock.advance(25.0)
+        return busy(code, job)
+
+    messages: queue.SimpleQueue[Message | Exception] = queue.SimpleQueue()
+    thread = DeviceThread(
+        0, StandInDevices(1, for_ever), wait_seconds=5.0, report=messages.put, clock=clock
+    )
+    up = messages.get()
+    assert isinstance(up, DeviceUp)
+    thread.put(up.lease, Order(number=1, job=JOB, blobs={JOB.artifact: CODE}, request_id="r"))
+    assert isinstance(messages.get(), DeviceBusy)
+    ended = messages.get()
+    assert isinstance(ended, RunEnded)
+    assert ended.is_spoiled
+    assert clock.seconds() == 100.0
+    thread.close()
+    thread.join(30.0)

@@ -96,6 +96,7 @@ FAILURES = st.builds(
     signal=st.integers(-(2**31), 2**31 - 1),
     mismatch=NAMES,
     run_seconds=SECONDS,
+    untimed=st.booleans(),
 )
 DEVICES = st.builds(
     DeviceInfo,
