@@ -16,7 +16,7 @@ import numpy as np
 from tilefarm.vta_isa import ALU, AluOp
 
 from compile_worker.ir.annotations import BASE, SLOTS
-from compile_worker.ir.evaluate import Array, InterpretError, Values, evaluate, memory_of
+from compile_worker.ir.evaluate import Array, InterpretError, Values, coordinate, memory_of
 from compile_worker.ir.expr import Buffer, Const, Expr
 from compile_worker.ir.ordering import Footprint, ModuleOrder
 from compile_worker.ir.printer import show
@@ -71,6 +71,7 @@ class Accelerator:
     _pads: dict[Buffer, Scratchpad] = field(default_factory=dict)
     _banks: dict[str, tuple[Array, Array]] = field(default_factory=dict)
     _turns: Counter[str] = field(default_factory=Counter)
+    _offsets: dict[MicroKernel, tuple[Array, Array, Array]] = field(default_factory=dict)
 
     def lanes(self, scope: str) -> int:
         """Values in one hardware element of a memory."""
@@ -203,13 +204,10 @@ class Accelerator:
 
     def _indices(self, kernel: MicroKernel) -> tuple[Array, Array, Array]:
         """Offsets of dst, src and wgt of every micro-op that is executed, in order."""
-        uops = np.array([(u.dst, u.src, u.wgt) for u in kernel.uops], np.int64).reshape(-1, 3)
-        for loop in reversed(kernel.loops):
-            steps = np.arange(loop.extent)[:, None] * np.array([loop.dst, loop.src, loop.wgt])
-            uops = (steps[:, None, :] + uops).reshape(-1, 3)
-        if not len(uops) or len(kernel.loops) > 2:
-            raise InterpretError(f"{show(kernel)}: needs a micro-op and at most two loops")
-        return uops[:, 0], uops[:, 1], uops[:, 2]
+        found = self._offsets.get(kernel)
+        if found is None:
+            found = self._offsets[kernel] = _offsets(kernel)
+        return found
 
     def _gemm(
         self,
@@ -253,6 +251,17 @@ class Accelerator:
         acc.results[dst] = True
 
 
+def _offsets(kernel: MicroKernel) -> tuple[Array, Array, Array]:
+    """What every micro-op that is executed adds to its bases: the same each time."""
+    uops = np.array([(u.dst, u.src, u.wgt) for u in kernel.uops], np.int64).reshape(-1, 3)
+    for loop in reversed(kernel.loops):
+        steps = np.arange(loop.extent)[:, None] * np.array([loop.dst, loop.src, loop.wgt])
+        uops = (steps[:, None, :] + uops).reshape(-1, 3)
+    if not len(uops) or len(kernel.loops) > 2:
+        raise InterpretError(f"{show(kernel)}: needs a micro-op and at most two loops")
+    return uops[:, 0], uops[:, 1], uops[:, 2]
+
+
 @dataclass(frozen=True, slots=True)
 class _Numbers:
     """Evaluates the index expressions of one instruction."""
@@ -263,7 +272,7 @@ class _Numbers:
     def __call__(self, expr: Expr) -> int:
         if type(expr) is Const:  # sizes and paddings, for every instruction again
             return int(expr.value)
-        return int(evaluate(expr, self.values, self.memory))
+        return int(coordinate(expr, self.values, self.memory))
 
 
 def _immediate(kernel: MicroKernel, number: _Numbers) -> int:

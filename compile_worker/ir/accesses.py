@@ -32,7 +32,7 @@ from compile_worker.ir.findings import Finding
 from compile_worker.ir.func import Func
 from compile_worker.ir.node import Node
 from compile_worker.ir.stmt import Block, If, Store
-from compile_worker.ir.visit import children, find, variables
+from compile_worker.ir.visit import children, reads_memory, variables
 
 LIMIT: Final = 1 << 20
 """Iterations that are tried at most to show an access in bounds."""
@@ -106,7 +106,7 @@ def outside(access: GuardedAccess, extents: Extents) -> str:
     Coordinates that depend on data are taken on trust.
     """
     for axis, (at, extent) in enumerate(zip(access.place.index, access.buffer.shape, strict=True)):
-        if any(True for _ in find(at, Load)) or _proved(at, extent, access.conditions, extents):
+        if reads_memory(at) or _proved(at, extent, access.conditions, extents):
             continue
         why = _tried(at, extent, access.conditions, extents)
         if why:
@@ -116,6 +116,9 @@ def outside(access: GuardedAccess, extents: Extents) -> str:
 
 def _proved(at: Expr, extent: int, conditions: tuple[Expr, ...], extents: Extents) -> bool:
     """0 <= at < extent by intervals, alone or together with one of the conditions."""
+    whole = interval(at, extents)
+    if whole.low >= 0 and whole.high < extent:
+        return True
     slack = [index(0), *(_slack(condition) for condition in conditions)]
     low = any(interval(Sub(at, each), extents).low >= 0 for each in slack)
     room = index(extent - 1) - at
@@ -135,7 +138,7 @@ def _slack(condition: Expr) -> Expr:
 
 def _tried(at: Expr, extent: int, conditions: tuple[Expr, ...], extents: Extents) -> str:
     """What goes wrong when every iteration is tried."""
-    usable = [each for each in conditions if not any(True for _ in find(each, Load))]
+    usable = [each for each in conditions if not reads_memory(each)]
     free = {var for each in (at, *usable) for var in variables(each)}
     if any(var not in extents for var in free):
         return "depends on what no loop binds"

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from compile_worker.ir.annotations import BASE
-from compile_worker.ir.expr import Buffer, Load, Var
+from compile_worker.ir.expr import Buffer, Expr, Load, Var
 from compile_worker.ir.findings import Finding
 from compile_worker.ir.func import Func
 from compile_worker.ir.node import Node
@@ -24,7 +24,7 @@ from compile_worker.ir.stmt import (
     Store,
     Synchronize,
 )
-from compile_worker.ir.visit import children, find, walk
+from compile_worker.ir.visit import buffers_of, children, distinct, find, variables, walk
 
 
 def unique_names(func: Func) -> Iterator[Finding]:
@@ -60,6 +60,8 @@ def _unbound(node: Node, bound: frozenset[Var], where: Stmt) -> Iterator[Finding
             if var in bound:
                 yield f"{var.name} is bound twice", node
             yield from _unbound(body, bound | {var}, node)
+        case Expr() if bound.issuperset(variables(node)):
+            return
         case _:
             for child in children(node):
                 yield from _unbound(child, bound, node if isinstance(node, Stmt) else where)
@@ -77,6 +79,8 @@ def _undeclared(node: Node, known: frozenset[Buffer], where: Stmt) -> Iterator[F
                 yield f"buffer {name} does not exist here", where
         case Alloc(buffer, body):
             yield from _undeclared(body, known | {buffer}, node)
+        case Expr() if known.issuperset(buffers_of(node)):
+            return
         case _:
             for child in children(node):
                 yield from _undeclared(child, known, node if isinstance(node, Stmt) else where)
@@ -84,7 +88,7 @@ def _undeclared(node: Node, known: frozenset[Buffer], where: Stmt) -> Iterator[F
 
 def extents_positive(func: Func) -> Iterator[Finding]:
     """Loops iterate and buffers have elements."""
-    for node in walk(func):
+    for node in distinct(func):
         if isinstance(node, For) and node.extent < 1:
             yield f"{node.extent} iterations", node
         if isinstance(node, Buffer) and any(extent < 1 for extent in node.shape):

@@ -27,7 +27,7 @@ from compile_worker.ir.findings import Finding
 from compile_worker.ir.func import Func
 from compile_worker.ir.node import Node
 from compile_worker.ir.stmt import Alloc, Dma, If, MicroKernel, Ref, Stmt, Store
-from compile_worker.ir.visit import children, find, walk
+from compile_worker.ir.visit import children, distinct, find
 
 
 def ranks(func: Func) -> Iterator[Finding]:
@@ -42,7 +42,7 @@ def ranks(func: Func) -> Iterator[Finding]:
 
 def types_agree(func: Func) -> Iterator[Finding]:
     """Operands, results and what is stored have the types that go together."""
-    for node in walk(func.body):
+    for node in distinct(func.body):
         why = _mistyped(node)
         if why:
             yield why, node
@@ -113,14 +113,14 @@ def scopes_legal(func: Func) -> Iterator[Finding]:
 
 def host_off_chip(func: Func) -> Iterator[Finding]:
     """Loads and stores reach host memory only."""
-    for node in walk(func.body):
+    for node in distinct(func.body):
         if isinstance(node, Load | Store) and node.buffer.on_chip:
             yield f"the host cannot reach {node.buffer.scope}", node
 
 
 def refs_in_scope(func: Func) -> Iterator[Finding]:
     """Instructions take their operands from the memories that they can reach."""
-    for node in walk(func.body):
+    for node in distinct(func.body):
         match node:
             case Dma(direction, sram, dram):
                 scopes = ("inp", "wgt", "acc") if direction == "load" else ("acc",)

@@ -54,6 +54,23 @@ def _mentioned_below(node: Node) -> frozenset[Node]:
     return largest if len(found) == len(largest) else found
 
 
+def distinct(node: Node) -> Iterator[Node]:
+    """As `walk`, but a node that occurs in many places comes once."""
+    seen, stack = {node}, [node]
+    while stack:
+        top = stack.pop()
+        yield top
+        for child in reversed(children(top)):
+            if child not in seen:
+                seen.add(child)
+                stack.append(child)
+
+
+def reads_memory(expr: Expr) -> bool:
+    """Whether an expression loads anything: nothing else in it has to do with buffers."""
+    return any(type(each) is Buffer for each in mentioned(expr))
+
+
 def find(node: Node, kind: type[_N]) -> Iterator[_N]:
     """Every node of one kind at or below `node`, parents first."""
     if issubclass(kind, Expr | Buffer) or issubclass(Expr, kind):
@@ -154,3 +171,8 @@ def _renamed(node: _N, values: Mapping[Any, Node]) -> _N:
 def variables(node: Node) -> frozenset[Var]:
     """Every variable that occurs in `node`."""
     return frozenset(each for each in mentioned(node) if isinstance(each, Var))
+
+
+def buffers_of(node: Node) -> frozenset[Buffer]:
+    """Every buffer that occurs in `node`."""
+    return frozenset(each for each in mentioned(node) if isinstance(each, Buffer))
