@@ -79,16 +79,27 @@ def with_faint_channels(graph: Graph, log_size: int) -> Graph:
     return replace(graph, nodes=tuple(nodes))
 
 
-@given(case=networks(), target=boards(), log_size=st.sampled_from([-9, -11, -13]))
-@settings(max_examples=25, deadline=None)
-def test_no_program_for_the_hls_design_is_one_that_it_rejects(
-    simulators: Simulators, case: tuple[Graph, int], target: Target, log_size: int
-) -> None:
+def no_program_is_rejected(simulators: Simulators, examples: int) -> None:
     """The simulator plays the design's rules: a run with a finding of severity error fails."""
-    graph, seed = case
-    graph = fold(with_faint_channels(graph, log_size))
-    data = samples_for(graph, seed)
-    simulators.assert_same(quantize_for(target, graph, data, AS_USUAL), target, data)
+
+    @given(case=networks(), target=boards(), log_size=st.sampled_from([-9, -11, -13]))
+    @settings(max_examples=examples, deadline=None)
+    def check(case: tuple[Graph, int], target: Target, log_size: int) -> None:
+        graph, seed = case
+        graph = fold(with_faint_channels(graph, log_size))
+        data = samples_for(graph, seed)
+        simulators.assert_same(quantize_for(target, graph, data, AS_USUAL), target, data)
+
+    check()
+
+
+def test_no_program_for_the_hls_design_is_one_that_it_rejects(simulators: Simulators) -> None:
+    no_program_is_rejected(simulators, examples=6)
+
+
+@pytest.mark.slow
+def test_none_of_many_programs_for_the_hls_design_is_rejected(simulators: Simulators) -> None:
+    no_program_is_rejected(simulators, examples=40)
 
 
 def test_channels_that_hardly_matter_are_right_on_the_hls_design(simulators: Simulators) -> None:

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.whole
 
 
 def test_ctrl_c_once_keeps_what_was_measured(run: type[Command], tmp_path: Path) -> None:
-    command = run(demo(tmp_path / "o", "--no-ray", "--trials", "50"))
+    command = run(demo(tmp_path / "o", "--no-ray", "--trials", "24"))
     command.wait_for("trial", 5)
     command.ctrl_c()
     code, out, err = command.end()
@@ -33,9 +33,9 @@ def test_ctrl_c_once_keeps_what_was_measured(run: type[Command], tmp_path: Path)
     assert command.survivors() == set()
 
     # another number of trials would begin in another order, and lack some of what was measured
-    code, out, _ = run(demo(tmp_path / "o", "--no-ray", "--trials", "50")).end()
+    code, out, _ = run(demo(tmp_path / "o", "--no-ray", "--trials", "24")).end()
     assert code == 0
-    assert summary_of(out)["trials_this_session"] == 50 - stopped["trials_this_session"]
+    assert summary_of(out)["trials_this_session"] == 24 - stopped["trials_this_session"]
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ SIM: Final = TARGETS["sim"]
 
 
 @pytest.mark.parametrize("target", [TARGETS["sim-mul"], PAIRS], ids=lambda target: target.name)
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=3, deadline=None)
 @given(case=networks(), requantize=st.sampled_from(["shift", "mul"]))
 def test_any_small_network(
     simulators: Simulators, target: Target, case: tuple[Graph, int], requantize: Requantize
@@ -38,7 +38,7 @@ def test_any_small_network(
 
 
 @pytest.mark.parametrize("target", [TARGETS["sim-pynq-z1"], PAIRS], ids=lambda t: t.name)
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=2, deadline=None)
 @given(case=networks())
 def test_any_small_network_with_wide_weights(
     simulators: Simulators, target: Target, case: tuple[Graph, int]
@@ -50,7 +50,7 @@ def test_any_small_network_with_wide_weights(
 
 
 @pytest.mark.parametrize("target", [SIM, TARGETS["sim-pynq-z1"], PAIRS], ids=lambda t: t.name)
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=2, deadline=None)
 @given(case=layer_chains(), weights=st.booleans())
 def test_any_small_network_with_wide_activations(
     simulators: Simulators, target: Target, case: tuple[Graph, int], weights: bool

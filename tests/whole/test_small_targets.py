@@ -79,7 +79,7 @@ def test_large_tiles(simulators: Simulators, log_block: int) -> None:
     agrees(simulators, target, (graph, 0))
 
 
-@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(target=targets(), case=networks(), activations=SCHEMES, is_wide=st.booleans())
 def test_any_network_on_any_target(
     simulators: Simulators,

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
@@ -18,6 +19,7 @@ from typing import Any, Final
 import numpy as np
 import pytest
 from kit.kernels.nests import (
+    EACH_OPERATOR,
     EXAMPLES,
     REAL_VARIANTS,
     conv2d,
@@ -69,7 +71,7 @@ Row = dict[str, Any]
 SAMPLED: Final = 2
 """Points of each space beside its default one."""
 
-_FEW: Final = 13
+_FEW: Final = 41
 """One in so many variants is compared each time, no factor of the number of layers of a target;
 all of them in the long suites."""
 
@@ -84,9 +86,12 @@ class Case:
     always: bool
 
 
+@cache
 def kernel_cases() -> list[Case]:
     """Every operator, every kind of layer, and every design, host and vector in the tree."""
-    cases = [Case(name, work, TARGETS["sim"], True) for name, work in EXAMPLES.items()]
+    cases = [
+        Case(name, work, TARGETS["sim"], name in EACH_OPERATOR) for name, work in EXAMPLES.items()
+    ]
     others = [(name, work, TARGETS["sim"]) for name, work in REAL_VARIANTS.items()]
     for target in TARGETS.values():
         others += [(f"{name} on {target.name}", work, target) for name, work in _layers().items()]

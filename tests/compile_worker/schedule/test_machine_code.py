@@ -25,7 +25,7 @@ from .random_stages import programs
 
 pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="runs x86-64 code")
 
-EXPLORED: Final = 30
+EXPLORED: Final = 12
 DEEPLY: Final = 400
 LENGTH: Final = 8
 OPERATORS: Final = ("add", "affine", "avg_pool2d", "max_pool2d", "quantize", "relayout", "softmax")

@@ -110,7 +110,7 @@ BREAKS: tuple[Callable[[Fault, pytest.MonkeyPatch], None], ...] = (
     silence,
 )
 
-QUICK = (tuner, device, compiler)
+QUICK = (tuner, device)
 """Where most of a run happens; the other threads take as long again."""
 
 

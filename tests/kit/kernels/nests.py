@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+import pytest
 from hypothesis import strategies as st
 from kit.kernels import qlinear, qlinear_elements
 from tilefarm.dtype import DType
@@ -503,6 +504,17 @@ EXAMPLES: Final[Mapping[str, Workload]] = {
     **qlinear.EXAMPLES,
     **qlinear_elements.EXAMPLES,
 }
+
+EACH_OPERATOR: Final = frozenset({work.operator: name for name, work in EXAMPLES.items()}.values())
+"""One example of each operator, the last: for what the others are shown by in another test."""
+
+
+def each_operator_first(names: Iterable[str]) -> list[Any]:
+    """As parameters of a test: those of `EACH_OPERATOR`, and the others in the long suites."""
+    slow = pytest.mark.slow
+    return [pytest.param(name, marks=() if name in EACH_OPERATOR else slow) for name in names]
+
+
 """A small workload for every operator and every shape of its nest."""
 
 

@@ -95,7 +95,8 @@ def compare(work: Workload, host: str, count: int, folder: Path) -> None:
 @pytest.mark.parametrize("name", WORKS)
 @pytest.mark.parametrize("host", ["sse", "avx2", "avx512vnni"])
 def test_the_default_and_another_point_are_right(name: str, host: str, tmp_path: Path) -> None:
-    compare(WORKS[name], host, 1, tmp_path)
+    """Vectors of the oldest processors have the default only: all have more in the long suite."""
+    compare(WORKS[name], host, 0 if host == "sse" else 1, tmp_path)
 
 
 @pytest.mark.slow
@@ -109,7 +110,7 @@ def test_points_are_right_on_every_vector_unit(name: str, host: str, tmp_path: P
 def test_lowering_keeps_the_meaning(name: str) -> None:
     work = SPACED[name]
     arrays, made = inputs_of(work), space_of(work)
-    for point in points(made, 2):
+    for point in points(made, 1):
         func = lower(replay(made.trace(point), nest_of(work, VNNI), VNNI), VNNI, check=True)
         flat = {each: array.reshape(-1) for each, array in arrays.items()}
         out = np.zeros(np.prod(work.outputs[0].shape), work.outputs[0].dtype.value)

@@ -159,7 +159,8 @@ def test_valid_points_are_right(work: Workload, seed: int) -> None:
         np.testing.assert_array_equal(result(lower(scheduled, SIM), work, inputs), wanted)
 
 
-QUICK_EPILOGUES = {(0, "", False), (1, "block", False), (2, "lanes", False), (1, "block", True)}
+QUICK_EPILOGUES = {(2, "lanes", False), (1, "block", True)}
+"""A bias and a shift of a block are what every other test here has."""
 EPILOGUES = [
     pytest.param(
         *(bias, shift, factor),
@@ -220,7 +221,7 @@ def test_other_accelerators(target: Target) -> None:
         made = generate(work, target)
         inputs, nest = inputs_of(work), nest_of(work, target)
         wanted = interpret(nest, inputs)["out"]
-        for point in [dict(made.space.default), *valid_points(made, seed=6, count=2)]:
+        for point in [dict(made.space.default), *valid_points(made, seed=6, count=1)]:
             func = lower(replay(made.trace(point), nest, target), target)
             np.testing.assert_array_equal(result(func, work, inputs), wanted)
 
