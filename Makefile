@@ -26,10 +26,11 @@ demo: $(STAMP)  ## tune, assemble, run and report the network in driver/network/
 	@$(BIN)/tilefarm demo
 
 # They start hundreds of Pythons: without byte code each would compile all of tilefarm anew. Many
-# wait for processes and clocks, so that four at a time keep even two cores busy.
+# wait for processes and clocks, so that four at a time keep even two cores busy. The order is that of
+# tests/conftest.py: files with few tests, which xdist would keep for the end, take the longest.
 test: export PYTHONDONTWRITEBYTECODE =
 test: $(STAMP)  ## the tests
-	@$(BIN)/python -m pytest --numprocesses 4 --dist loadfile
+	@$(BIN)/python -m pytest --numprocesses 4 --dist loadfile --no-loadscope-reorder
 
 faults: $(STAMP)  ## what may happen to a farm, each on real processes, and how soon it is over
 	@$(BIN)/python -m pytest -q -m faults tests/faults

@@ -2,6 +2,7 @@
 
 import gc
 import os
+from typing import Final
 
 import pytest
 from hypothesis import settings
@@ -32,5 +33,11 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
+LONG: Final = frozenset({"whole", "faults", "farm", "tune"})
+"""Folders of files in which few tests take long: begun first, or one process does them alone at
+the end."""
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     set_apart(items)
+    items.sort(key=lambda item: LONG.isdisjoint(item.path.parts))

@@ -202,13 +202,19 @@ def test_an_object_that_cannot_be_mapped_here_is_refused(alone: Path) -> None:
     assert refused_by_c(alone)()[0].startswith("./network.so: ")
 
 
-@pytest.fixture
-def alone(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def for_a_processor() -> NetworkProgram:
     """A program for the processor here, with one input and one output."""
     graph, data = demo()
+    return program_of(partition_network(quantize(graph, data), load_target("cpu")))
+
+
+@pytest.fixture
+def alone(for_a_processor: NetworkProgram, tmp_path: Path) -> Path:
+    """Its files, and an input."""
     out = OutputFolder(tmp_path)
-    out.write_program(program_of(partition_network(quantize(graph, data), load_target("cpu"))), {})
-    np.savez(out.program / "x.npz", x=next(iter(data.values())))
+    out.write_program(for_a_processor, {})
+    np.savez(out.program / "x.npz", x=next(iter(demo()[1].values())))
     return out.program
 
 

@@ -250,14 +250,12 @@ def blocked(batch: int, block: int) -> Workload:
 @pytest.mark.parametrize(
     "name",
     [
-        "C8",
-        "C10",
-        "lopsided",
-        "depthwise",
-        "transposed",
-        "planes",
-        "dense planes",
-        "wide depthwise",
+        pytest.param(name, marks=marks)
+        for name in (
+            *("C8", "C10", "lopsided", "depthwise", "transposed", "planes"),
+            *("dense planes", "wide depthwise"),
+        )
+        for marks in [() if name in ("C8", "dense planes", "depthwise") else pytest.mark.slow]
     ],
 )
 def test_forbidden_points_are_refused_by_name(name: str) -> None:
@@ -293,7 +291,7 @@ QUICK = {"C8", "classifier", "depthwise", "grouped", "transposed", "planes", "wi
 def test_derived_variables_are_those_of_the_lowered_kernel(name: str) -> None:
     work = SANE[name]
     made = generate(work, SIM)
-    for point in valid_points(made, seed=3, count=20):
+    for point in valid_points(made, seed=3, count=8 if name in QUICK else 20):
         func = lowered(made, work, point)
         gemm = next(k for k in find(func, MicroKernel) if k.engine == "gemm" and not k.reset)
         assert len(gemm.uops) == point["gemm_uops"]
