@@ -20,6 +20,7 @@ from tilefarm.workload import Workload
 
 from compile_worker.draft import Draft
 from compile_worker.generated import Generated
+from compile_worker.isa import isa_of
 from compile_worker.machines.cpu.space.windows import (
     STACK,
     declare_rows,
@@ -39,12 +40,14 @@ VERSION: Final = 2
 """Changes when the points of old records would mean other schedules."""
 
 _INT16_NBYTES: Final = 2
+_SHARE: Final = 4
+"""One register in so many has sums where taps take others: 2 pixels on AVX2, as measured best."""
 _LOOPS: Final = ("taps outside", "pixels outside")
 _PLACES: Final = ("by tile", "by pixels")
 
 
 def depthwise_space(workload: Workload, target: Target) -> Generated:
-    """The space of a depthwise convolution; its default has the tallest tiles."""
+    """The space of a depthwise convolution; its default has tall tiles."""
     draft = Draft()
     declare_sums(draft, workload, target, blocks=1)
     declare_rows(draft, workload, kernel_h=workload.inputs[1].shape[1])
@@ -54,7 +57,9 @@ def depthwise_space(workload: Workload, target: Target) -> Generated:
     draft.constant("order", 0)
     draft.constant("block_tiles", workload.outputs[0].shape[1])
     declare_shared(draft, workload, target, ("block_tiles",))
-    space = draft.space(workload.operator, VERSION, first_valid(draft, _wished(draft)))
+    space = draft.space(
+        workload.operator, VERSION, first_valid(draft, _wished(draft, workload, target))
+    )
     return Generated(space, partial(_steps, workload))
 
 
@@ -84,16 +89,24 @@ def _declare_stack(draft: Draft, workload: Workload) -> None:
         draft.at_most("stack_holds_padding", "padded_nbytes", LOCAL_NBYTES, why=STACK)
 
 
-def _wished(draft: Draft) -> Iterator[dict[str, int]]:
-    """Points from the one that is best as a rule."""
-    wished = ("shared", -1), ("place", 1), ("rows", -1), ("pixels", -1)
-    domains = (draft.domain(name)[::order] for name, order in wished)
-    for shared, place, rows, pixels in product(*domains):
+def _wished(draft: Draft, workload: Workload, target: Target) -> Iterator[dict[str, int]]:
+    """Points from the one that is best as a rule.
+
+    Where rows of the output see many of the same rows, taps are made once for a tile; where they
+    see few of them, as at stride 2, for so few pixels that the taps stay in registers as well.
+    """
+    isa, lanes = isa_of(target.host), workload.outputs[0].shape[-1]
+    few = isa.registers * isa.lanes // lanes // _SHARE
+    by_pixels = workload.attr_ints("stride")[0] > 1
+    places = reversed(draft.domain("place")) if by_pixels else draft.domain("place")
+    pixels_of = sorted(draft.domain("pixels"), key=lambda p: (by_pixels and p > few, -p))
+    shares, tiles = draft.domain("shared")[::-1], draft.domain("rows")[::-1]
+    for shared, place, rows, pixels in product(shares, places, tiles, pixels_of):
         yield {
             "pixels": pixels,
             "blocks": 1,
             "rows": rows,
-            "loops": 0,
+            "loops": place,
             "place": place,
             "shared": shared,
         }
