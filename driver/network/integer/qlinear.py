@@ -129,6 +129,14 @@ class QLinearBinary:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class QLinearFused:
+    """`binary` of what `layer` makes of the first operand, of 8 bits, and the second operand."""
+
+    layer: QLinearLayer
+    binary: QLinearBinary
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class QLinearLookup:
     """table[x - least], least that of the type of x; `table` is [256] or [C, 256].
 
@@ -158,6 +166,7 @@ QLinearOperator: TypeAlias = (
     | QLinearMatMul
     | QLinearAvgPool2d
     | QLinearBinary
+    | QLinearFused
     | QLinearLookup
     | QuantizeLinear
     | DequantizeLinear

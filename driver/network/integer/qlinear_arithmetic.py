@@ -27,6 +27,7 @@ from driver.network.integer.qlinear import (
     QLinearConv2d,
     QLinearConvTranspose2d,
     QLinearDense,
+    QLinearFused,
     QLinearLayer,
     QLinearLookup,
     QLinearMatMul,
@@ -65,6 +66,8 @@ def apply_qlinear(op: QLinearOperator, *operands: Array) -> Array:
             with np.errstate(all="ignore"):
                 reals = apply(op.op, op.a.reals(x), op.b.reals(operands[1]))
             return np.clip(quantized(reals, op.to), op.lo, op.hi)
+        case QLinearFused(layer=layer, binary=binary):
+            return apply_qlinear(binary, apply_qlinear(layer, x), operands[1])
         case QLinearLookup(table=table):
             return _looked_up(x, table)
         case QuantizeLinear(grid=grid):

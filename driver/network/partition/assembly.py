@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,8 @@ from driver.network.integer.network import (
 from driver.network.integer.qir import QuantGraph, QuantTensor
 from driver.network.partition.borders import with_early_borders
 from driver.network.partition.unsupported import misfit
+
+_NOTHING: Final[Mapping[str, tuple[str, Shape]]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +63,7 @@ class Assembly:
         why: str,
         dtype: DType = DType.INT8,
         macs: int = 0,
+        behind: Mapping[str, tuple[str, Shape]] = _NOTHING,
     ) -> None:
         """Adds a step.
 
@@ -75,19 +79,20 @@ class Assembly:
                 operator for, but no room, is on the processor for that reason.
             dtype: the result's.
             macs: useful multiply-accumulates.
+            behind: operands like `data` that the kernel takes behind the constants.
         """
         if result not in self.tensors:
             self.declare(result, shape, dtype, "intermediate")
         names = [self.constant(each) for each in constants.values()]
         while name in self._steps:
             name += "_"
-        workload = self.workload(operator, data, constants, attrs, shape, dtype)
+        workload = self.workload(operator, data, constants, attrs, shape, dtype, behind)
         has_operator = operator in ACCELERATED
         refusal = misfit(workload, self._target) if has_operator else ""
         self._steps[name] = NetworkStep(
             name=name,
             workload=workload,
-            inputs=(*(tensor for tensor, _ in data.values()), *names),
+            inputs=(*_tensors(data), *names, *_tensors(behind)),
             outputs=(result,),
             place="accelerator" if has_operator and not refusal else "cpu",
             why=refusal or why,
@@ -102,18 +107,23 @@ class Assembly:
         attrs: Mapping[str, AttrValue],
         shape: Shape,
         dtype: DType = DType.INT8,
+        behind: Mapping[str, tuple[str, Shape]] = _NOTHING,
     ) -> Workload:
         """The workload of a step, see `call`."""
-        computed = [
-            TensorSpec(parameter, seen, self.tensors[tensor].dtype)
-            for parameter, (tensor, seen) in data.items()
-        ]
         fixed = [
             TensorSpec(parameter, each.values.shape, DType(str(each.values.dtype)))
             for parameter, each in constants.items()
         ]
         out = TensorSpec("out", shape, dtype)
-        return Workload(operator, (*computed, *fixed), (out,), tuple(attrs.items()))
+        inputs = (*self._specs(data), *fixed, *self._specs(behind))
+        return Workload(operator, inputs, (out,), tuple(attrs.items()))
+
+    def _specs(self, operands: Mapping[str, tuple[str, Shape]]) -> list[TensorSpec]:
+        """Of operands that are computed, by the names of parameters."""
+        return [
+            TensorSpec(parameter, seen, self.tensors[tensor].dtype)
+            for parameter, (tensor, seen) in operands.items()
+        ]
 
     def declare(
         self,
@@ -197,6 +207,10 @@ class Assembly:
             tensors=self.tensors,
             constants=self._constants,
         )
+
+
+def _tensors(operands: Mapping[str, tuple[str, Shape]]) -> list[str]:
+    return [tensor for tensor, _ in operands.values()]
 
 
 def as_image(shape: Shape) -> Shape:

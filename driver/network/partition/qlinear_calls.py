@@ -18,11 +18,12 @@ from driver.network.integer.qlinear import (
     QLinearConv2d,
     QLinearConvTranspose2d,
     QLinearDense,
+    QLinearFused,
 )
 from driver.network.integer.qlinear import QLinearLayer as Layer
 from driver.network.partition.assembly import Assembly, Constant
 from driver.network.partition.qlinear_layers import LANES, PAIR, PIXEL, QLinearLayer
-from driver.network.partition.qlinear_requantization import requantization_attrs
+from driver.network.partition.qlinear_requantization import fused_attrs, requantization_attrs
 from driver.network.partition.qlinear_values import QLinearValues
 from driver.network.partition.qlinear_weights import (
     centered_bias,
@@ -119,7 +120,7 @@ class LayerCalls:
             **self._lanes(node, op, centered_bias(op, weight)[:, 0, 0], co),
         }
         self._emit(
-            node, op, "qlinear_conv2d_transpose", {"data": (source, seen)}, constants, attrs, macs
+            node, "qlinear_conv2d_transpose", {"data": (source, seen)}, constants, attrs, macs
         )
 
     def _planes(self, weight: Int16Array) -> list[Int16Array]:
@@ -206,7 +207,7 @@ class LayerCalls:
         }
         data = {"data": (source, kernel.inputs[0].shape)}
         macs *= math.prod(self._values.shape(node.output))
-        self._emit(node, op, kernel.operator, data, constants, attrs, macs)
+        self._emit(node, kernel.operator, data, constants, attrs, macs)
 
     def _lanes(
         self,
@@ -226,7 +227,6 @@ class LayerCalls:
     def _emit(
         self,
         node: QuantNode,
-        op: Layer,
         operator: str,
         data: dict[str, tuple[str, Shape]],
         constants: dict[str, Constant],
@@ -236,6 +236,10 @@ class LayerCalls:
         n, channels, *rest = self._values.shape(node.output)
         height, width = rest or (1, 1)
         shape = (n, -(-channels // LANES), height, width, 1, LANES)
+        behind: dict[str, tuple[str, Shape]] = {}
+        if isinstance(node.op, QLinearFused):
+            behind["other"] = self._values.read(node.inputs[1], LANES)[0], shape
+            attrs = {**attrs, **fused_attrs(node.op.binary)}
         result, _ = self._values.result(node.output, LANES)
         self._made.call(
             node.name,
@@ -245,7 +249,8 @@ class LayerCalls:
             attrs,
             result=result,
             shape=shape,
-            dtype=op.to.dtype,
+            dtype=self._values.dtype(node.output),
             why=_WHY,
             macs=macs,
+            behind=behind,
         )

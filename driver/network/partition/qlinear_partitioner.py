@@ -34,6 +34,8 @@ from driver.network.integer.qlinear import (
     QLinearConv2d,
     QLinearConvTranspose2d,
     QLinearDense,
+    QLinearFused,
+    QLinearLayer,
     QLinearLookup,
     QLinearMatMul,
     QuantizeLinear,
@@ -43,6 +45,7 @@ from driver.network.partition.assembly import Assembly, Constant
 from driver.network.partition.concat import channel_order
 from driver.network.partition.layers import pool_attrs
 from driver.network.partition.qlinear_calls import LayerCalls
+from driver.network.partition.qlinear_fusion import with_fused_operands
 from driver.network.partition.qlinear_layers import LANES
 from driver.network.partition.qlinear_requantization import (
     binary_attrs,
@@ -63,7 +66,7 @@ def partition_qlinear(graph: QuantGraph, target: Target) -> Network:
     Raises:
         ModelError: an operator has no kernel.
     """
-    graph = with_spread_data(graph)
+    graph = with_fused_operands(with_spread_data(graph))
     partitioner = _Partitioner(graph, target)
     for node in graph.nodes:
         partitioner.take(node)
@@ -92,12 +95,10 @@ class _Partitioner:
                 self._gather(node, index, fill)
             case QMaxPool2d(window=window):
                 self._max_pool(node, window)
-            case QLinearConv2d():
-                self._layers.conv(node, node.op)
-            case QLinearConvTranspose2d():
-                self._layers.transposed(node, node.op)
-            case QLinearDense():
-                self._layers.dense(node, node.op)
+            case QLinearFused(layer=layer):
+                self._layer(node, layer)
+            case QLinearConv2d() | QLinearConvTranspose2d() | QLinearDense():
+                self._layer(node, node.op)
             case QLinearMatMul():
                 self._matmul(node, node.op)
             case QLinearAvgPool2d():
@@ -134,6 +135,16 @@ class _Partitioner:
                 for output in self._graph.outputs
             )
         )
+
+    def _layer(self, node: QuantNode, op: QLinearLayer) -> None:
+        """A layer, alone or with another operand."""
+        match op:
+            case QLinearConv2d():
+                self._layers.conv(node, op)
+            case QLinearConvTranspose2d():
+                self._layers.transposed(node, op)
+            case QLinearDense():
+                self._layers.dense(node, op)
 
     def _step(
         self,

@@ -31,6 +31,14 @@ def binary_attrs(op: QLinearBinary) -> dict[str, AttrValue]:
     }
 
 
+def fused_attrs(op: QLinearBinary) -> dict[str, AttrValue]:
+    """The same, behind a layer's own: what the result is of has names of its own."""
+    own = {"scale", "zero", "lo", "hi"}
+    return {
+        f"to_{name}" if name in own else name: value for name, value in binary_attrs(op).items()
+    }
+
+
 def grid_attrs(prefix: str, grid: Grid) -> dict[str, AttrValue]:
     """Attributes of a grid."""
     return {f"{prefix}scale": float(grid.scale), f"{prefix}zero": grid.zero}

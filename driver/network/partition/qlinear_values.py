@@ -21,6 +21,7 @@ from driver.network.integer.qir import QConcat, QSlice, QuantGraph, QuantNode
 from driver.network.integer.qlinear import (
     QLinearConv2d,
     QLinearDense,
+    QLinearFused,
     QLinearMatMul,
     QLinearOperator,
 )
@@ -87,7 +88,7 @@ class QLinearValues:
         if readers and all(isinstance(each.op, QLinearMatMul) for each in readers):
             return ROW_MAJOR
         shape = self.shape(name)
-        if readers and all(_reads_rows(each, shape) for each in readers):
+        if readers and all(_reads_rows(each, name, shape) for each in readers):
             return shape[1]
         return LANES
 
@@ -213,9 +214,11 @@ class QLinearValues:
         )
 
 
-def _reads_rows(node: QuantNode, shape: Shape) -> bool:
-    """Whether a layer reads all channels of a pixel side by side."""
-    match node.op:
+def _reads_rows(node: QuantNode, name: str, shape: Shape) -> bool:
+    """Whether a layer has a value as its data, all channels of a pixel side by side."""
+    if node.inputs[0] != name:
+        return False
+    match node.op.layer if isinstance(node.op, QLinearFused) else node.op:
         case QLinearConv2d(groups=1, window=window):
             return is_along_rows(shape[1], window)
         case QLinearDense():
