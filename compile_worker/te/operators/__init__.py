@@ -40,7 +40,7 @@ from compile_worker.te.operators.tables import lookup, product
 from compile_worker.te.operators.transposed import conv2d_transpose
 from compile_worker.te.operators.window_max import window_max2d
 from compile_worker.te.operators.window_sum import window_sum2d
-from compile_worker.te.operators.winograd import qlinear_winograd2d
+from compile_worker.te.operators.winograd import by_tile, qlinear_winograd2d
 from compile_worker.te.tensor import Tensor, placeholder
 from compile_worker.te.work import Work
 
@@ -108,7 +108,7 @@ def nest_of(workload: Workload, target: Target) -> Func:
 
     The function's attributes name the operator and the target's block sizes, which say how many
     values one hardware element holds. A parameter may have another shape than its tensor, with the
-    same elements in the same order: groups and phases are axes of their own.
+    same elements in the same order: groups, phases and tiles are axes of their own.
 
     Raises:
         ValueError: tensors and attributes do not fit together.
@@ -125,7 +125,7 @@ def _nest_of(workload: Workload, text: str, batch: int, block: int) -> Func:
     del text
     check_planes(workload)
     is_filled = workload.operator == "border"
-    seen = by_phase(by_group(workload if is_filled else workload.unbordered))
+    seen = by_tile(by_phase(by_group(workload if is_filled else workload.unbordered)))
     inputs = [placeholder(spec) for spec in seen.inputs]
     stages = STAGES[workload.operator](seen, inputs)
     if any(workload.border) and not is_filled:

@@ -10,6 +10,7 @@ times the sums, which are divided without a rest.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import reduce
 from typing import Final
 
@@ -89,8 +90,19 @@ def qlinear_winograd2d(workload: Workload, inputs: list[Tensor]) -> list[Tensor]
 
 
 def fills_rows(workload: Workload) -> bool:
-    """Whether tiles fill the rows of the output, and nothing else has its shape."""
-    return workload.outputs[0].shape[3] % TILE == 0 and workload.tensor("other") is None
+    """Whether tiles fill the rows of the output."""
+    return workload.outputs[0].shape[3] % TILE == 0
+
+
+def by_tile(workload: Workload) -> Workload:
+    """The workload whose operand `other` has an axis of tiles, if the output has it too."""
+    other = workload.tensor("other")
+    if workload.operator != "qlinear_winograd2d" or other is None or not fills_rows(workload):
+        return workload
+    n, co, height, width, *lanes = other.shape
+    seen = replace(other, shape=(n, co, height, width // TILE, TILE, *lanes))
+    inputs = tuple(seen if each is other else each for each in workload.inputs)
+    return replace(workload, inputs=inputs)
 
 
 def _image(workload: Workload, data: Tensor, count: int) -> Tensor:

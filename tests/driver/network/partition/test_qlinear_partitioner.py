@@ -18,10 +18,11 @@ from tilefarm.target import Host, load_target
 
 from compile_worker.isa import isa_of
 from driver.network.frontend.onnx import import_model
-from driver.network.graph.ir import Graph
+from driver.network.graph.ir import Graph, Window
 from driver.network.integer.network import Network
 from driver.network.integer.reference import run_integer, run_network
 from driver.network.partition.partitioner import partition_network
+from driver.network.partition.qlinear_layers import QLinearLayer
 from driver.network.quantize.fitting import quantize_for
 from driver.network.quantize.options import Quantization
 
@@ -143,6 +144,17 @@ def test_weights_that_leave_int8_are_read_once_where_int16_is_multiplied(
     else:
         assert names == [f"qlinear_{'depthwise2d' if case == 'depthwise' else 'conv2d'}"]
         assert network.steps[1].workload.inputs[1].dtype is DType.INT16
+
+
+@pytest.mark.parametrize(("channels", "filtered"), [(256, True), (512, False)])
+def test_minimal_filtering_is_for_weights_that_stay_in_a_cache(
+    channels: int, filtered: bool
+) -> None:
+    layer = QLinearLayer(
+        data=(1, channels, 7, 7), outputs=channels, window=Window(kernel=(3, 3), pad=(1, 1, 1, 1))
+    )
+    assert layer.admits_winograd
+    assert layer.packed_by(2).winograd == filtered
 
 
 def test_a_flattened_image_is_read_as_it_is(tmp_path: Path) -> None:
