@@ -317,6 +317,19 @@ class RunSummary:
         return gain(self.network_seconds, layers)
 
     @property
+    def by_parts(self) -> tuple[float, float] | None:
+        """Seconds of the searched kernels and of all other steps, as layers of the program.
+
+        There caches hold what the layers before have left. None where no clock told them.
+        """
+        if self.profile is None or not self.profile.by_clock:
+            return None
+        searched = {row.name for row in self.workloads}
+        costs = [(each.kernel in searched, each.cost or 0.0) for each in self.profile.layers]
+        inside = math.fsum(cost for is_searched, cost in costs if is_searched)
+        return inside, math.fsum(cost for _, cost in costs) - inside
+
+    @property
     def peak(self) -> float | None:
         """Multiply-accumulates a second at most, measured in this run; processors only."""
         return self.profile.peak if self.profile else None

@@ -259,6 +259,9 @@ def _verdict(summary: RunSummary) -> str:
         default, best = taken(summary.default), taken(summary.best)
         unit = " cycles" if summary.best.seconds is None else ""
         text += f"\nkernels {default} -> {best}{unit}: {summary.speedup:.2f}x"
+        if summary.by_parts is not None:
+            inside, beside = map(microseconds, summary.by_parts)
+            text += f"\nthe same one by one in the program: {inside}; its other steps: {beside}"
     if summary.network_seconds is not None:
         text += f"\none image through the program: {microseconds(summary.network_seconds)}"
     if summary.network_cycles is not None:

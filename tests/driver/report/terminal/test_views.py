@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from kit.reports.profiles import timed_profile
 from kit.reports.summaries import a_summary, by_the_clock
 from rich.console import Console
 
@@ -173,6 +174,17 @@ def test_devices_without_counters_show_microseconds() -> None:
     (row,) = (line for line in text.splitlines() if line.startswith(" conv2d"))
     assert "900.0 us  300.0 us  3.00x" in row
     assert "cycles:" not in text
+
+
+def test_the_end_tells_kernels_in_the_program_from_its_other_steps() -> None:
+    profile, stream = timed_profile(), io.StringIO()
+    summary = by_the_clock(replace(a_summary(), profile=profile))
+    row = replace(summary.workloads[0], name=profile.layers[2].kernel)
+    with PlainLines(stream) as view:
+        view(Ended(summary=replace(summary, workloads=(row,)), paths=(), seconds=8.0))
+    assert "the same one by one in the program: 30.0 us; its other steps: 11.0 us" in (
+        stream.getvalue()
+    )
 
 
 def test_the_end_says_that_a_program_takes_many_times_its_kernels() -> None:
