@@ -21,7 +21,7 @@ def test_every_layer_is_the_reference_s_on_a_processor(
     assert cli.main(["check", "zoo:digits", "--target", "cpu", "--json"]) == 0
     steps = json.loads(capsys.readouterr().out)["steps"]
     assert {step["place"] for step in steps} == {"cpu"}
-    assert len(steps) == 11
+    assert len(steps) == 10
 
 
 def test_a_network_is_tuned_for_a_processor_and_timed_by_its_clock(
