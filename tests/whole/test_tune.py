@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 
 import numpy as np
@@ -140,7 +139,6 @@ def test_no_device_is_exit_code_3(run: type[Command], tmp_path: Path) -> None:
     tracker = run(["tracker", "--token-file", str(token)])
     assert tracker.process.stdout is not None
     address = tracker.process.stdout.readline().split()[1]
-    began = time.monotonic()
     code, _, err = run(
         demo(
             tmp_path / "o",
@@ -154,7 +152,6 @@ def test_no_device_is_exit_code_3(run: type[Command], tmp_path: Path) -> None:
         )
     ).end()
     assert code == 3
-    assert time.monotonic() - began < 30
     lines = err.splitlines()
     assert lines[0].startswith("tilefarm demo: no device with target sim within 0.5 s")
     assert lines[1].startswith("  try: ")

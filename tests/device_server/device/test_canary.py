@@ -235,6 +235,14 @@ def test_a_board_that_is_throttled_rests_until_it_is_not(tmp_path: Path) -> None
     assert found.check() is None
 
 
+def test_a_board_that_gets_slower_little_by_little_is_found_out(tmp_path: Path) -> None:
+    found = board(tmp_path, timed(10.3), timed(10.6), timed(10.9), *[timed(11.2)] * 4)
+    assert [found.check() for _ in range(3)] == [None] * 3
+    drift = found.check()
+    assert isinstance(drift, Drift)
+    assert drift.why.startswith("the known kernel takes 12.0% more time than at first")
+
+
 def test_a_busy_moment_is_no_drift(tmp_path: Path) -> None:
     found = board(tmp_path, timed(20), timed(30), timed(20), timed(10))
     assert found.check() is None
