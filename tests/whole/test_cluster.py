@@ -167,6 +167,18 @@ def test_two_jobs_share_a_cluster_and_a_farm(farm: ClusterFarm) -> None:
     assert {"board1", "board2"} <= set(re.findall(r"board\d", audit))
 
 
+def test_a_job_for_the_head_s_processor(farm: ClusterFarm) -> None:
+    """Its devices are on the head; Ray compiles."""
+    folder = ["--folder", str(farm.folder / "runs"), "--json"]
+    words = ["--target", "cpu", "--trials", "4", "--devices", "1", *folder, *farm.ray.words()]
+    sent = farm.said("submit", "zoo:digits", *words)
+    assert sent.returncode == 0, sent.stderr
+    log = farm.followed(json.loads(sent.stdout)["id"])
+    assert "compiled on Ray, 2 workers" in log
+    assert "device cpu0: " in log
+    assert "0 differ from the reference" in log
+
+
 def test_weights_beside_a_model_reach_the_cluster(farm: ClusterFarm) -> None:
     place = farm.folder / "net"
     place.mkdir()

@@ -30,7 +30,8 @@ _DYNAMIC: Final = "DynamicQuantize"
 def lines(told: Explanation) -> Iterator[str]:
     """Lines of at most 100 columns."""
     letters = {why: _letter(number) for number, why in enumerate(_reasons(told))}
-    yield _row(("layer", "place", "MACs", "share", "SQNR", "scale", "shift", "made from"))
+    shift = "shift" if told.has_accelerator else ""  # a processor multiplies instead
+    yield _row(("layer", "place", "MACs", "share", "SQNR", "scale", shift, "made from"))
     for layer in told.layers:
         yield _row(_cells(layer, told.macs, letters[layer.why]))
     yield ""

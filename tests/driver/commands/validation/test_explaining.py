@@ -277,3 +277,10 @@ def test_the_file_says_where_a_layer_is_from() -> None:
     assert set(forms.made_from) == {node.output for node in forms.graph.nodes}
     counted = sum(len(each) for each in forms.made_from.values())
     assert counted >= len(forms.graph.nodes)
+
+
+def test_a_processor_has_no_shifts(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["explain", "zoo:digits", "--target", "cpu"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    (head,) = (line.split() for line in lines if line.startswith("layer "))
+    assert head == ["layer", "place", "MACs", "share", "SQNR", "scale", "made", "from"]
