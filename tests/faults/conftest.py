@@ -16,8 +16,10 @@ _MEASURED = "fault seconds"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here, files = Path(__file__).parent, {item.path for item in items}
+    rows = {path for path in files if path.parent == here and row_number(path) is not None}
     for item in items:
-        if item.path.parent == Path(__file__).parent and row_number(item.path) is not None:
+        if item.path in rows:
             item.add_marker(pytest.mark.faults)
 
 

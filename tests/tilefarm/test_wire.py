@@ -204,7 +204,7 @@ def test_every_codec_has_a_case() -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-@settings(max_examples=40)
+@settings(max_examples=15)
 @given(data=st.data())
 def test_a_record_survives(name: str, data: st.DataObject) -> None:
     codec, strategy = CASES[name]
