@@ -13,6 +13,7 @@ from tilefarm.workload import Workload
 from compile_worker.isa import isa_of
 from compile_worker.passes.flatten import LOCAL_NBYTES
 from compile_worker.schedule.cpu_room import ROOM, fitting, trace_of
+from compile_worker.te.operators.dynamic_grids import LINE
 
 _ROWS: Final[Mapping[str, tuple[str, ...]]] = {
     "real_softmax": ("total", "power", "top"),
@@ -54,6 +55,17 @@ def _rows(workload: Workload, target: Target) -> Trace:
         ("reorder", "out_b_0", "out_r", "out_b_1"),
         *(("compute_at", stage, "out_b_0") for stage in stages if stage not in inlined),
         *(("reorder", f"{stage}_r", f"{stage}_b") for stage in sums),
+    )
+
+
+def _dynamic_grid(workload: Workload, target: Target) -> Trace:
+    """Row by row; the ends of columns grow side by side."""
+    del target
+    has_lines = workload.inputs[0].shape[1] >= LINE
+    columns = ("highs", "lows") if has_lines else ()
+    return trace_of(
+        *(("compute_at", stage, "out_a") for stage in ("scale", "high", "low", *columns)),
+        *(("reorder", f"{stage}_r", f"{stage}_i") for stage in columns),
     )
 
 
@@ -174,6 +186,7 @@ def _padded_nbytes(workload: Workload, kernel: tuple[int, int], columns: int) ->
 
 REAL_RULES: Final[Mapping[str, Callable[[Workload, Target], Trace]]] = {
     "real_reduce": _reduce,
+    "dynamic_grid": _dynamic_grid,
     "real_softmax": _rows,
     "real_normalize": _rows,
     "real_matmul": _matmul,

@@ -111,6 +111,23 @@ QLINEAR: Final[Mapping[str, Callable[[], Workload]]] = {
         scale=0.02,
         zero=117,
     ),
+    "dynamic_grid": lambda: _workload(
+        "dynamic_grid", {"x": (_FLOAT, (1, _HEADS * _HEAD * _TOKENS))}, (_FLOAT, (1, 2))
+    ),
+    "dynamic_quantize_linear": lambda: _workload(
+        "dynamic_quantize_linear",
+        {"x": (_FLOAT, (1, _HEADS * _HEAD, _TOKENS)), "grid": (_FLOAT, (1, 2))},
+        _blocked(_HEADS * _HEAD, _TOKENS),
+    ),
+    "dynamic_bias": lambda: _workload(
+        "dynamic_bias",
+        {
+            "grid": (_FLOAT, (1, 2)),
+            "taps": (DType.INT32, (_HEADS * _HEAD // _LANES, _LANES)),
+            "bias": (DType.INT32, (_HEADS * _HEAD // _LANES, _LANES)),
+        },
+        (DType.INT32, (_HEADS * _HEAD // _LANES, _LANES)),
+    ),
     "relayout_to_rows": _rows,
 }
 """Operators by name; those of heads are of 12 heads of 64 channels, and 128 tokens."""

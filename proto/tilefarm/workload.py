@@ -129,6 +129,17 @@ OPERATORS: Final[Mapping[str, str]] = {
     " zero, saturated, the least for NaN, absent channels 0; attrs scale, zero",
     "dequantize_linear": "(x blocked 8 bits) -> float32 [N, C, ...]: float32(x - zero) * scale;"
     " attrs scale, zero",
+    "dynamic_grid": "(x float32 [A, R]) -> float32 [A, 2]: scale and zero point of uint8 for each"
+    " row, as DynamicQuantizeLinear has them: (high - low) / 255, or 1 where both are 0, and"
+    " round_half_even(min(max(0 - low / scale, 0), 255)), 0 for NaN; low and high are the ends of"
+    " the row with 0, NaN left out; no attrs",
+    "dynamic_quantize_linear": "(x float32 [N, C, ...], grid float32 [N, 2]) -> blocked uint8:"
+    " round_half_even(x / scale) + zero with the scale and the zero point of the sample, saturated,"
+    " 0 for NaN, absent channels 0; attrs pad (top, left, bottom, right; of an image; none if"
+    " absent), which has the zero point",
+    "dynamic_bias": "(grid float32 [1, 2], taps int32 [C/l, l], bias int32 [C/l, l]) -> int32"
+    " [C/l, l]: bias - zero * taps, which wraps: with taps the sum of a channel's weights, what a"
+    " layer adds to products of data that are not less their zero point; no attrs",
     # On the CPU; everything is float32 in row-major order. Every operation rounds by itself, sums
     # begin with 0 and take their terms in the order of the axes named, max(a, b) is a if a > b and
     # otherwise b. Where attrs lo or hi are given, the result is min(max(result, lo), hi).

@@ -15,6 +15,11 @@ from compile_worker.te.nest import nest
 from compile_worker.te.operators.arithmetic import add, affine
 from compile_worker.te.operators.borders import border, bordered
 from compile_worker.te.operators.convolution import conv2d, dense
+from compile_worker.te.operators.dynamic_grids import (
+    dynamic_bias,
+    dynamic_grid,
+    dynamic_quantize_linear,
+)
 from compile_worker.te.operators.groups import by_group
 from compile_worker.te.operators.im2col import quantize_windows
 from compile_worker.te.operators.layout import dequantize, quantize, relayout
@@ -76,6 +81,9 @@ STAGES: Final[Mapping[str, Callable[[Workload, list[Tensor]], Stages]]] = {
     "qlinear_zip": qlinear_zip,
     "quantize_linear": quantize_linear,
     "dequantize_linear": dequantize_linear,
+    "dynamic_grid": dynamic_grid,
+    "dynamic_quantize_linear": dynamic_quantize_linear,
+    "dynamic_bias": dynamic_bias,
     "qlinear_winograd2d": qlinear_winograd2d,
     "real_map": real_map,
     "real_zip": real_zip,

@@ -44,7 +44,8 @@ def lines(told: Explanation) -> Iterator[str]:
         yield from _wrapped(_subgraph_words(subgraph, letters))
     yield ""
     yield from _places(told)
-    if dynamic := sum(_is_dynamic(layer) for layer in told.layers):
+    dynamic = sum(_is_dynamic(layer) for layer in told.layers)
+    if dynamic and told.has_accelerator:
         yield f"layers whose scales data decide in the file, and calibration here: {dynamic}"
     if zeros := [f"{layer.name} {layer.scales.zero}" for layer in told.layers if layer.scales.zero]:
         yield from _wrapped(f"layers whose real 0 is another integer: {', '.join(zeros)}")

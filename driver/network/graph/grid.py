@@ -86,28 +86,48 @@ class Grid:
         return f"{self.dtype} with scale {self.scale:.6g} and zero point {self.zero}"
 
 
-def own_grid(x: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
-    """Scale and zero point of every sample [N, 1, ...], as ONNX's DynamicQuantizeLinear makes them.
+def own_grid(x: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Scale and zero point [N, 2] of every sample [N, ...], as DynamicQuantizeLinear makes them.
 
     They are of uint8 over the range of the sample with 0; of a sample of zeros the scale is 1.
+    What is no number counts for nothing; a zero point that is none is 0.
     """
-    axes = tuple(range(1, x.ndim))
-    lowest = np.minimum(x.min(axis=axes, keepdims=True), np.float32(0))
-    highest = np.maximum(x.max(axis=axes, keepdims=True), np.float32(0))
+    rows = x.reshape(len(x), -1)
     steps = np.float32(BOUNDS["uint8"][1])
-    scale = np.where(lowest == highest, np.float32(1), (highest - lowest) / steps)
-    zero = np.rint(np.clip(np.float32(0) - lowest / scale, 0, steps))
-    return np.asarray(scale, np.float32), zero.astype(np.int32)
+    with np.errstate(all="ignore"):
+        lowest = np.fmin.reduce(rows, axis=1, initial=np.float32(0))
+        highest = np.fmax.reduce(rows, axis=1, initial=np.float32(0))
+        scale = np.where(lowest == highest, np.float32(1), (highest - lowest) / steps)
+        zero = whole_within(np.float32(0) - lowest / scale, np.float32(0), steps)
+    return np.stack((scale, zero), axis=1).astype(np.float32)
 
 
-def steps_on_own_grid(x: NDArray[np.float32]) -> tuple[NDArray[np.int16], NDArray[np.float32]]:
-    """The integers of every sample less their zero point, and their scale."""
-    scale, zero = own_grid(x)
-    steps = np.clip(np.rint(x / scale), -zero, BOUNDS["uint8"][1] - zero)
-    return steps.astype(np.int16), scale
+def steps_on_grids(x: NDArray[np.float32], grids: NDArray[np.float32]) -> NDArray[np.int16]:
+    """The integers of every sample less their zero point, on the uint8 grids [N, 2] of each."""
+    scale, zero = by_sample(grids, x.ndim)
+    with np.errstate(all="ignore"):
+        steps = whole_within(x / scale, -zero, np.float32(BOUNDS["uint8"][1]) - zero)
+    return steps.astype(np.int16)
+
+
+def by_sample(
+    grids: NDArray[np.float32], axes: int
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Scales and zero points [N, 2] as they meet tensors [N, ...] of so many axes."""
+    scale, zero = grids.T.reshape(2, -1, *(1,) * (axes - 1))
+    return scale, zero
+
+
+def whole_within(
+    steps: NDArray[np.float32],
+    least: NDArray[np.float32] | np.float32,
+    most: NDArray[np.float32] | np.float32,
+) -> NDArray[np.float32]:
+    """Rounded, halves to even, within least..most; the least for what is no number."""
+    return np.asarray(np.rint(np.minimum(np.where(steps > least, steps, least), most)))
 
 
 def on_own_grid(x: NDArray[np.float32]) -> NDArray[np.float32]:
     """The nearest reals on the grid of each sample."""
-    steps, scale = steps_on_own_grid(x)
-    return steps.astype(np.float32) * scale
+    grids = own_grid(x)
+    return steps_on_grids(x, grids).astype(np.float32) * by_sample(grids, x.ndim)[0]

@@ -272,7 +272,7 @@ class ScaleSums:
     """(x / step + bias [C]) * scale [C] of what a layer with whole weights made of reals on a grid.
 
     `step` is the grid's scale, so x / step are sums of integers; None where the data decide it:
-    then there is no bias, and the sums stay in its unit.
+    then there is no bias, and the sums stay in its unit. Of a product of two activations C is 1.
     """
 
     bias: NDArray[np.int32]

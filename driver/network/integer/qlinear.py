@@ -83,15 +83,33 @@ class QLinearDense:
 QLinearLayer: TypeAlias = QLinearConv2d | QLinearConvTranspose2d | QLinearDense
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class DynamicLayer:
-    """The layer of a float32 tensor, brought to 8 bits as DynamicQuantizeLinear does each sample.
+@dataclass(frozen=True, slots=True)
+class DynamicGrid:
+    """float32 [N, ...] -> float32 [N, 2]: scale and zero point of each sample.
 
-    The scale so found times `layer.to.scale` is what the sums are multiplied by, in place of that;
-    `layer.x_zero` has no meaning.
+    They are what ONNX's DynamicQuantizeLinear makes of it, of uint8: see `graph.grid.own_grid`.
     """
 
-    layer: QLinearLayer
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DynamicQuantizeLinear:
+    """float32 [N, C, ...] and grids [N, 2] -> uint8: QuantizeLinear, each sample by its own grid.
+
+    `pad` (top, left, bottom, right) is around an image then, and has the zero point.
+    """
+
+    pad: tuple[int, int, int, int] = (0, 0, 0, 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class DynamicLayer:
+    """The layer on uint8 data and grids [N, 2] that data decide; it pads nothing.
+
+    A sample's scale times `layer.to.scale` is what its sums are multiplied by, in place of that,
+    and its zero point is what `layer.x_zero` is elsewhere, which has no meaning here.
+    """
+
+    layer: QLinearConv2d | QLinearDense
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -162,6 +180,8 @@ class DequantizeLinear:
 
 QLinearOperator: TypeAlias = (
     QLinearLayer
+    | DynamicGrid
+    | DynamicQuantizeLinear
     | DynamicLayer
     | QLinearMatMul
     | QLinearAvgPool2d

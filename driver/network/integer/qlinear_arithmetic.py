@@ -16,12 +16,21 @@ from driver.network.graph.columns import (
     pooled,
 )
 from driver.network.graph.float_run import apply
-from driver.network.graph.grid import BOUNDS, Grid, steps_on_own_grid
+from driver.network.graph.grid import (
+    BOUNDS,
+    Grid,
+    by_sample,
+    own_grid,
+    steps_on_grids,
+    whole_within,
+)
 from driver.network.graph.ir import FloatArray
 from driver.network.integer.arithmetic import exact, wrapped
 from driver.network.integer.qlinear import (
     DequantizeLinear,
+    DynamicGrid,
     DynamicLayer,
+    DynamicQuantizeLinear,
     QLinearAvgPool2d,
     QLinearBinary,
     QLinearConv2d,
@@ -49,11 +58,16 @@ def apply_qlinear(op: QLinearOperator, *operands: Array) -> Array:
         case QLinearConv2d() | QLinearConvTranspose2d() | QLinearDense():
             sums = _layer_sums(op, _centered(x, op.x_zero))
             return requantized(sums, _by_channel(op.to.scale, sums), op.to)
+        case DynamicGrid():
+            return own_grid(x)
+        case DynamicQuantizeLinear(pad=pad):
+            return dynamically_quantized(x, operands[1], pad)
         case DynamicLayer(layer=layer):
-            steps, scale = steps_on_own_grid(x)
-            sums = _layer_sums(layer, steps)
-            per_sample = scale.reshape(-1, *(1,) * (sums.ndim - 1))
-            return requantized(sums, per_sample * _by_channel(layer.to.scale, sums), layer.to)
+            scale, zero = by_sample(operands[1], x.ndim)
+            sums = _layer_sums(layer, x.astype(np.int16) - zero.astype(np.int16))
+            with np.errstate(all="ignore"):
+                scales = scale * _by_channel(layer.to.scale, sums)
+                return requantized(sums, scales, layer.to)
         case QLinearMatMul(groups=groups):
             a, b = _centered(x, op.a_zero), _centered(operands[1], op.b_zero)
             # no sum of that many products leaves 2^53
@@ -93,12 +107,20 @@ def quantized(x: FloatArray, grid: Grid) -> Array:
         return _rounded(steps, grid.zero, *BOUNDS[grid.dtype]).astype(grid.held)
 
 
+def dynamically_quantized(x: FloatArray, grids: FloatArray, pad: tuple[int, ...] = ()) -> Array:
+    """DynamicQuantizeLinear of ONNX on grids that are known; around an image are zero points."""
+    steps = steps_on_grids(x, grids)
+    if any(pad):
+        top, left, bottom, right = pad
+        steps = np.pad(steps, ((0, 0), (0, 0), (top, bottom), (left, right)))
+    return (steps + by_sample(grids, x.ndim)[1].astype(np.int16)).astype(np.uint8)
+
+
 def _rounded(steps: FloatArray, zero: int, lo: int, hi: int) -> Array:
     """Whole numbers, half to even, plus zero, within lo..hi; lo for NaN."""
-    least, most = np.float32(lo - zero), np.float32(hi - zero)
     with np.errstate(invalid="ignore"):
-        within = np.minimum(np.where(steps > least, steps, least), most)
-    return np.rint(within) + np.float32(zero)
+        within = whole_within(steps, np.float32(lo - zero), np.float32(hi - zero))
+    return within + np.float32(zero)
 
 
 def _layer_sums(layer: QLinearLayer, x: NDArray[np.int16]) -> NDArray[np.int32]:

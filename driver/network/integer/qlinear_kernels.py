@@ -23,12 +23,16 @@ from driver.network.graph.columns import (
     padded,
     pooled,
 )
-from driver.network.graph.grid import Grid
+from driver.network.graph.grid import Grid, own_grid
 from driver.network.graph.ir import Window
 from driver.network.integer.arithmetic import exact, wrapped
 from driver.network.integer.blocks import from_blocks, to_blocks
 from driver.network.integer.qlinear import Requantization
-from driver.network.integer.qlinear_arithmetic import quantized, requantized
+from driver.network.integer.qlinear_arithmetic import (
+    dynamically_quantized,
+    quantized,
+    requantized,
+)
 from driver.network.integer.winograd import taps_of
 from driver.network.integer.workload_window import window_of
 
@@ -118,6 +122,26 @@ def dequantize_linear(workload: Workload, arrays: Arrays) -> Array:
     return _grid(workload, "", workload.inputs[0].dtype).reals(kept)
 
 
+def dynamic_grid(workload: Workload, arrays: Arrays) -> Array:
+    """Scale and zero point of every row."""
+    del workload
+    return own_grid(arrays["x"])
+
+
+def dynamic_quantize_linear(workload: Workload, arrays: Arrays) -> Array:
+    """Blocks of uint8 of a plain float32 tensor, on a grid for each sample."""
+    pad = workload.attr_ints("pad") if "pad" in dict(workload.attrs) else ()
+    steps = dynamically_quantized(arrays["x"], arrays["grid"], pad)
+    return to_blocks(steps, *workload.outputs[0].shape[-2:])
+
+
+def dynamic_bias(workload: Workload, arrays: Arrays) -> Array:
+    """Biases less the zero point's share of the sums."""
+    del workload
+    zero = arrays["grid"].astype(np.int64)[0, 1]
+    return wrapped(arrays["bias"] - zero * arrays["taps"].astype(np.int64))
+
+
 def _convolved(workload: Workload, arrays: Arrays, taps: Array, groups: int) -> Array:
     """The output for weights [Co, Ci / groups, Kh, Kw]; taps beyond the kernel are zero."""
     window = window_of(workload, taps.shape[2:])
@@ -174,5 +198,8 @@ QLINEAR_KERNELS: Final[Mapping[str, Callable[[Workload, Arrays], Array]]] = {
     "qlinear_zip": qlinear_zip,
     "quantize_linear": quantize_linear,
     "dequantize_linear": dequantize_linear,
+    "dynamic_grid": dynamic_grid,
+    "dynamic_quantize_linear": dynamic_quantize_linear,
+    "dynamic_bias": dynamic_bias,
     "qlinear_winograd2d": qlinear_winograd2d,
 }

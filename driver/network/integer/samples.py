@@ -24,6 +24,8 @@ _MOST_WEIGHT: Final = 255
 _FILTERED: Final = "qlinear_winograd2d"
 """Its weights of int16 are made of taps of int8."""
 _MOST_FACTOR = 300
+_MOST_TAPS: Final = 1 << 16
+"""Magnitude of sums of weights: 512 of the largest."""
 
 
 def sample_inputs(
@@ -52,6 +54,8 @@ def sample_inputs(
             reach = 140.0 * workload.attr_float("scale")
             shape = workload.inputs[0].shape
             arrays["x"] = rng.uniform(-reach, reach, shape).astype(np.float32)
+        case "dynamic_quantize_linear" | "dynamic_bias":
+            arrays |= _grids(workload, rng)
         case "qlinear_winograd2d":
             arrays |= _scaled_lanes(workload, rng)
             arrays["weight"] = _points(workload, rng)
@@ -133,6 +137,21 @@ def _scaled_lanes(workload: Workload, rng: np.random.Generator) -> dict[str, NDA
     found = {"scale": lanes.astype(np.float32), "bias": biases.astype(np.int32)}
     if (addend := workload.tensor("addend")) is not None:
         found["addend"] = rng.normal(0, _WANTED_SPREAD, addend.shape).astype(np.float32)
+    return found
+
+
+def _grids(workload: Workload, rng: np.random.Generator) -> dict[str, NDArray[Any]]:
+    """Grids of uint8 that normal data mostly stay within; sums of weights, and biases."""
+    found: dict[str, NDArray[Any]] = {
+        spec.name: rng.integers(-_MOST_TAPS, _MOST_TAPS, spec.shape, np.int32)
+        for spec in workload.inputs
+        if spec.dtype is DType.INT32
+    }
+    for spec in workload.inputs:
+        if spec.name == "grid":
+            scales = rng.uniform(0.01, 0.03, spec.shape[0])
+            zeros = rng.integers(0, 256, spec.shape[0])
+            found["grid"] = np.stack((scales, zeros), axis=1).astype(np.float32)
     return found
 
 

@@ -15,6 +15,7 @@ from compile_worker.isa import isa_of
 from driver.network.graph.ir import Shape, Window
 from driver.network.integer.qir import Int16Array, Int32Array, QuantGraph, QuantNode
 from driver.network.integer.qlinear import (
+    DynamicLayer,
     QLinearConv2d,
     QLinearConvTranspose2d,
     QLinearDense,
@@ -22,9 +23,10 @@ from driver.network.integer.qlinear import (
 )
 from driver.network.integer.qlinear import QLinearLayer as Layer
 from driver.network.partition.assembly import Assembly, Constant
+from driver.network.partition.dynamic_calls import dynamic_operands
 from driver.network.partition.qlinear_layers import LANES, PAIR, PIXEL, QLinearLayer
 from driver.network.partition.qlinear_requantization import fused_attrs, requantization_attrs
-from driver.network.partition.qlinear_values import QLinearValues
+from driver.network.partition.qlinear_values import ROW_MAJOR, QLinearValues
 from driver.network.partition.qlinear_weights import (
     centered_bias,
     centered_weights,
@@ -241,6 +243,11 @@ class LayerCalls:
             behind["other"] = self._values.read(node.inputs[1], LANES)[0], shape
             attrs = {**attrs, **fused_attrs(node.op.binary)}
         result, _ = self._values.result(node.output, LANES)
+        if isinstance(node.op, DynamicLayer):
+            assert n == 1, "there are no several samples where each has a range of its own"
+            grid, _ = self._values.read(node.inputs[1], ROW_MAJOR)
+            data |= dynamic_operands(self._made, node.name, node.op.layer, grid, constants)
+            constants = {}
         self._made.call(
             node.name,
             operator,

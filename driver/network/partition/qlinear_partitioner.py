@@ -28,7 +28,9 @@ from driver.network.integer.qir import (
 )
 from driver.network.integer.qlinear import (
     DequantizeLinear,
+    DynamicGrid,
     DynamicLayer,
+    DynamicQuantizeLinear,
     QLinearAvgPool2d,
     QLinearBinary,
     QLinearConv2d,
@@ -113,12 +115,14 @@ class _Partitioner:
                 self._dequantize(node, grid)
             case Real():
                 self._real(node, node.op)
-            case DynamicLayer():
-                raise ModelError(
-                    f"{node.name}: its scale follows from each sample (DynamicQuantizeLinear),"
-                    " which has no kernel on a processor",
-                    "quantize the model with fixed scales, or --target sim",
-                )
+            case DynamicGrid():
+                self._dynamic_grid(node)
+            case DynamicQuantizeLinear(pad=pad):
+                self._dynamic_quantize(node, pad)
+            case DynamicLayer(layer=QLinearConv2d() as layer):
+                self._layers.conv(node, layer)
+            case DynamicLayer(layer=QLinearDense() as layer):
+                self._layers.dense(node, layer)
             case _:
                 raise TypeError(f"{type(node.op).__name__} is not in ONNX's own arithmetic")
 
@@ -349,6 +353,39 @@ class _Partitioner:
             shape=self._values.shape(node.output),
             dtype=DType.FLOAT32,
             why="turns 8 bits into float32",
+        )
+
+    def _dynamic_grid(self, node: QuantNode) -> None:
+        source, _ = self._values.read(node.inputs[0], ROW_MAJOR)
+        result, _ = self._values.result(node.output, ROW_MAJOR)
+        self._made.call(
+            node.name,
+            "dynamic_grid",
+            {"x": (source, flat(self._values.shape(node.inputs[0])))},
+            {},
+            {},
+            result=result,
+            shape=self._values.shape(node.output),
+            dtype=DType.FLOAT32,
+            why="finds the scale and the zero point of the sample",
+        )
+
+    def _dynamic_quantize(self, node: QuantNode, pad: tuple[int, int, int, int]) -> None:
+        named = zip(("x", "grid"), node.inputs, strict=True)
+        result, shape = self._values.result(node.output, self._values.wanted_block(node.output))
+        self._made.call(
+            node.name,
+            "dynamic_quantize_linear",
+            {
+                name: (self._values.read(each, ROW_MAJOR)[0], self._values.shape(each))
+                for name, each in named
+            },
+            {},
+            {"pad": pad} if any(pad) else {},
+            result=result,
+            shape=shape,
+            dtype=DType.UINT8,
+            why="turns float32 into 8 bits",
         )
 
     def _real(self, node: QuantNode, op: Real) -> None:

@@ -19,6 +19,7 @@ from driver.network.graph.ir import Shape
 from driver.network.integer.blocks import blocked_shape, stored_places
 from driver.network.integer.qir import QConcat, QSlice, QuantGraph, QuantNode
 from driver.network.integer.qlinear import (
+    DynamicLayer,
     QLinearConv2d,
     QLinearDense,
     QLinearFused,
@@ -218,7 +219,7 @@ def _reads_rows(node: QuantNode, name: str, shape: Shape) -> bool:
     """Whether a layer has a value as its data, all channels of a pixel side by side."""
     if node.inputs[0] != name:
         return False
-    match node.op.layer if isinstance(node.op, QLinearFused) else node.op:
+    match node.op.layer if isinstance(node.op, QLinearFused | DynamicLayer) else node.op:
         case QLinearConv2d(groups=1, window=window):
             return is_along_rows(shape[1], window)
         case QLinearDense():

@@ -36,6 +36,7 @@ from driver.network.graph.ir import (
     Gather,
     Graph,
     GraphNode,
+    IndexArray,
     Layer,
     MatMul,
     MaxPool2d,
@@ -61,7 +62,6 @@ from driver.network.integer.qir import (
 )
 from driver.network.integer.qlinear import (
     DequantizeLinear,
-    DynamicLayer,
     QLinearAvgPool2d,
     QLinearBinary,
     QLinearLookup,
@@ -70,6 +70,7 @@ from driver.network.integer.qlinear import (
     Requantization,
 )
 from driver.network.integer.qlinear_arithmetic import quantized
+from driver.network.quantize.dynamic_layers import DynamicData
 from driver.network.quantize.floats import has_no_kernel
 from driver.network.quantize.qlinear_layers import has_byte_weights, qlinear_layer
 
@@ -136,6 +137,31 @@ _Value: TypeAlias = str | _Integers | _Dynamic | _Sums
 """What a tensor of the graph is here: a float tensor by its name, or one of these."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Channels:
+    """A tensor of the graph whose elements are those of a layer's `channels`, and of which each."""
+
+    name: str
+    channels: int
+    place: IndexArray
+
+    @classmethod
+    def of(cls, graph: Graph, node: GraphNode) -> _Channels:
+        """The result of a layer."""
+        extents = graph.shapes[node.output][1:]
+        channels = np.arange(extents[0], dtype=np.int32).reshape(-1, *(1,) * (len(extents) - 1))
+        place = np.ascontiguousarray(np.broadcast_to(channels, extents))[None]
+        return cls(node.output, extents[0], place)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Behind:
+    """An operator by the channels of a layer, and its result."""
+
+    op: Affine
+    at: _Channels
+
+
 @dataclass(frozen=True, slots=True)
 class _Wanted:
     """The grid on which the only reader of a tensor takes it, and the bounds on the way there."""
@@ -166,6 +192,7 @@ class _Lowering:
         self._tensors: dict[str, QuantTensor] = {}
         self._values: dict[str, _Value] = {}
         self._floats: dict[_Integers, str] = {}
+        self._dynamic = DynamicData(self._nodes, self._tensors, self._fresh)
         self._idle: set[str] = set()
         for each in graph.inputs:
             self._tensors[each.name] = QuantTensor(shape=each.shape, dtype=DType.FLOAT32)
@@ -223,6 +250,8 @@ class _Lowering:
         """What an operator on integers makes; None where it is one on floats."""
         plain = [each for each in values if isinstance(each, _Integers) and not each.after]
         match node.op, values:
+            case ConvTranspose2d(), [_Dynamic()]:
+                pass
             case Conv2d() | ConvTranspose2d() | Dense(), [_Integers() | _Dynamic() as value]:
                 ready = value if isinstance(value, _Dynamic) else tuple(plain)
                 is_scaled = isinstance(self._reader(node.output), ScaleSums)
@@ -259,30 +288,47 @@ class _Lowering:
         if isinstance(value.node.op, MatMul):
             return self._product(node, value, op.scale[:1])
         assert isinstance(value.node.op, Layer)
-        behind = self._affine_behind(node, is_dynamic=isinstance(value.operands, _Dynamic))
         if isinstance(value.operands, _Dynamic):
-            to = Requantization(scale=op.scale if behind is None else op.scale * behind.weight)
-            layer = qlinear_layer(value.node.op, op.bias, 0, to)
-            made = DynamicLayer(layer=layer)
-            return self._emit(value.node.name, made, (value.operands.source,), node.output)
+            layer = qlinear_layer(value.node.op, op.bias, 0, self._reals_of_dynamic(node, op.scale))
+            made, inputs = self._dynamic.layer(layer, value.operands.source)
+            return self._emit(value.node.name, made, inputs, node.output)
         (x,) = value.operands
+        addend = self._addend_behind(node)
         wanted = self._wanted(node.output)
         to = Requantization(scale=op.scale) if wanted is None else wanted.requantized(op.scale)
-        if wanted is not None and behind is not None:
-            to = replace(to, addend=behind.bias / np.float32(wanted.grid.scale))
+        if wanted is not None and addend is not None:
+            to = replace(to, addend=addend / np.float32(wanted.grid.scale))
         layer = qlinear_layer(value.node.op, op.bias, x.grid.zero, to)
         return self._emit(value.node.name, layer, (x.name,), node.output, wanted)
 
-    def _affine_behind(self, node: GraphNode, *, is_dynamic: bool) -> Affine | None:
-        """What scaled sums are multiplied by or added to next, for each of their own channels.
+    def _addend_behind(self, node: GraphNode) -> FloatArray | None:
+        """What is added to scaled sums that are then brought to a grid: a bias in float32."""
+        behind = self._affine_behind(_Channels.of(self._graph, node))
+        if behind is None or (behind.op.weight != 1).any() or self._wanted(behind.at.name) is None:
+            return None
+        self._idle.add(behind.at.name)
+        return behind.op.bias
 
-        Where scales are data, models multiply them by those of the weights first, so they are a
-        factor of the sums; a bias in float32 is an addend of what is brought to a grid.
+    def _reals_of_dynamic(self, node: GraphNode, scale: FloatArray) -> Requantization:
+        """What becomes of sums whose data decide their scale: float32, biases added.
+
+        Models multiply scales that are data by those of the weights first, so those are a factor of
+        the sums. A factor behind a bias is another step, and so is one behind a factor.
         """
-        extents = self._graph.shapes[node.output][1:]
-        channels = np.arange(extents[0], dtype=np.int32).reshape(-1, *(1,) * (len(extents) - 1))
-        place = np.ascontiguousarray(np.broadcast_to(channels, extents))[None]
-        name = node.output
+        to, at = Requantization(scale=scale), _Channels.of(self._graph, node)
+        behind = self._affine_behind(at)
+        if behind is not None and not behind.op.bias.any():
+            self._idle.add(behind.at.name)
+            to = replace(to, scale=scale * behind.op.weight)
+            behind = self._affine_behind(behind.at)
+        if behind is not None and (behind.op.weight == 1).all():
+            self._idle.add(behind.at.name)
+            to = replace(to, addend=behind.op.bias)
+        return to
+
+    def _affine_behind(self, at: _Channels) -> _Behind | None:
+        """What scaled sums are multiplied by and what is added to them next, by their channels."""
+        name, place = at.name, at.place
         while isinstance(op := self._reader(name), Reshape | Gather) and _keeps_all(op):
             name = self._users[name][0].output
             place = (
@@ -292,21 +338,15 @@ class _Lowering:
             )
         if not isinstance(op, Affine) or op.lo > -np.inf or op.hi < np.inf:
             return None
-        last = self._users[name][0].output
-        if is_dynamic and op.bias.any():
-            return None
-        if not is_dynamic and (self._wanted(last) is None or (op.weight != 1).any()):
-            return None
         found = Affine(
-            weight=np.ones(extents[0], np.float32), bias=np.zeros(extents[0], np.float32)
+            weight=np.ones(at.channels, np.float32), bias=np.zeros(at.channels, np.float32)
         )
         for ours, theirs in ((found.weight, op.weight), (found.bias, op.bias)):
             values = np.broadcast_to(theirs.reshape(-1, *(1,) * (place.ndim - 2)), place.shape[1:])
             ours[place[0]] = values
             if (ours[place[0]] != values).any():
                 return None
-        self._idle.add(last)
-        return found
+        return _Behind(found, replace(at, name=self._users[name][0].output, place=place))
 
     def _product(self, node: GraphNode, sums: _Sums, scale: FloatArray) -> _Value:
         """A product of two activations; `node` makes the result."""
@@ -420,7 +460,8 @@ class _Lowering:
             return value
         if not isinstance(value, _Integers):
             raise NoFormError(
-                "only layers with constant weights of 8 bits read what DynamicQuantizeLinear makes"
+                "only convolutions and dense layers with constant weights of 8 bits read what"
+                " DynamicQuantizeLinear makes"
             )
         if value not in self._floats:
             op: QuantOperator = DequantizeLinear(grid=value.grid)

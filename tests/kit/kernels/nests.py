@@ -536,6 +536,9 @@ def inputs_of(work: Workload, seed: int = 0) -> dict[str, npt.NDArray[Any]]:
         arrays["shift"] += 8 * (work.planes + work.data_planes - 2)
     if work.operator == "qlinear_avg_pool2d":
         arrays["scale"] *= _MANY_PRODUCTS
+    if "grid" in arrays:
+        scales, zeros = rng.uniform(0.01, 0.03, (2, len(arrays["grid"])))
+        arrays["grid"] = np.stack((scales, np.rint(zeros * 8500)), axis=1).astype(np.float32)
     return arrays
 
 

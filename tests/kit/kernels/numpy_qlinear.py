@@ -132,6 +132,33 @@ def _dequantize(work: Workload, x: Array) -> Array:
     return centered.astype(np.float32) * np.float32(work.attr_float("scale"))
 
 
+def _own_grid(work: Workload, x: Array) -> Array:
+    del work
+    grids = []
+    for row in x:
+        low, high = min(0, *row), max(0, *row)
+        scale = np.float32(np.float32(high) - np.float32(low)) / np.float32(255) or np.float32(1)
+        grids.append((scale, np.rint(-np.float32(low) / scale)))
+    return np.array(grids, np.float32)
+
+
+def _dynamic(work: Workload, x: Array, grid: Array) -> Array:
+    (out,) = work.outputs
+    top, left, bottom, right = work.attr_ints("pad") if work.attrs else (0, 0, 0, 0)
+    space = ((top, bottom), (left, right)) if x.ndim == 4 else ((0, 0),) * (x.ndim - 2)
+    whole = np.zeros((len(x), out.shape[1] * out.shape[-1], *out.shape[2:-2]), np.uint8)
+    for image, (scale, zero), result in zip(x, grid, whole, strict=True):
+        steps = np.clip(np.rint(image / scale) + zero, 0, 255)
+        result[: len(image)] = np.pad(steps, ((0, 0), *space), constant_values=zero)
+    split = whole.reshape(len(x), out.shape[1], out.shape[-1], *out.shape[2:-2])
+    return np.ascontiguousarray(np.moveaxis(split, 2, -1)).reshape(out.shape)
+
+
+def _dynamic_bias(work: Workload, grid: Array, taps: Array, bias: Array) -> Array:
+    del work
+    return bias - np.int32(grid[0, 1]) * taps
+
+
 def _plain(blocked: tuple[int, ...]) -> tuple[int, ...]:
     """[N, H, W, C] of [N, C/c, H, W, 1, c]."""
     n, blocks, height, width, _, lanes = blocked
@@ -196,5 +223,8 @@ OPERATORS: Final[Mapping[str, Callable[..., Array]]] = {
     "qlinear_zip": _zip,
     "quantize_linear": _quantize,
     "dequantize_linear": _dequantize,
+    "dynamic_grid": _own_grid,
+    "dynamic_quantize_linear": _dynamic,
+    "dynamic_bias": _dynamic_bias,
     "qlinear_winograd2d": _winograd2d,
 }

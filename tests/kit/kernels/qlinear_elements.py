@@ -9,8 +9,10 @@ from kit.kernels.qlinear import as_reals
 from tilefarm.dtype import DType
 from tilefarm.workload import AttrValue, TensorSpec, Workload
 
+from compile_worker.te.operators.dynamic_grids import LINE
+
 LANES: Final = 16
-_I8, _U8, _F32 = DType.INT8, DType.UINT8, DType.FLOAT32
+_I8, _U8, _I32, _F32 = DType.INT8, DType.UINT8, DType.INT32, DType.FLOAT32
 
 Shape = tuple[int, ...]
 Typed = tuple[DType, Shape]
@@ -72,6 +74,17 @@ def dequantize(x: Typed, out: Shape, zero: int) -> Workload:
     return _workload("dequantize_linear", {"x": x}, (_F32, out), scale=0.07, zero=zero)
 
 
+def own_grid(rows: int, extent: int) -> Workload:
+    """The grid of every row."""
+    return _workload("dynamic_grid", {"x": (_F32, (rows, extent))}, (_F32, (rows, 2)))
+
+
+def dynamic(x: Shape, out: Shape, **pad: AttrValue) -> Workload:
+    """float32 as uint8 in blocks, on a grid that is given."""
+    inputs = {"x": (_F32, x), "grid": (_F32, (x[0], 2))}
+    return _workload("dynamic_quantize_linear", inputs, (_U8, out), **pad)
+
+
 def relayout(dtype: DType, before: Shape, after: Shape, logical: tuple[Shape, Shape]) -> Workload:
     """The same elements in other blocks."""
     shapes: dict[str, AttrValue] = {"logical_in": logical[0], "logical_out": logical[1]}
@@ -111,6 +124,18 @@ EXAMPLES: Final[Mapping[str, Workload]] = {
     "quantize_linear_signed": quantize((2, 16, 9), (_I8, (2, 1, 9, 1, LANES)), -5),
     "dequantize_linear": dequantize((_U8, (1, 2, 3, 2, 1, LANES)), (1, 19, 3, 2), 120),
     "dequantize_linear_signed": dequantize((_I8, (2, 1, 9, 1, LANES)), (2, 16, 9), 0),
+    "dynamic_grid": own_grid(5, 2 * LINE + 5),
+    "dynamic_grid_of_lines": own_grid(2, 3 * LINE),
+    "dynamic_grid_of_few": own_grid(3, 7),
+    "dynamic_quantize_linear": dynamic((2, 19, 9), (2, 2, 9, 1, LANES)),
+    "dynamic_quantize_linear_padded": dynamic(
+        (2, 19, 4, 3), (2, 2, 6, 6, 1, LANES), pad=(2, 1, 0, 2)
+    ),
+    "dynamic_bias": _workload(
+        "dynamic_bias",
+        {"grid": (_F32, (1, 2)), "taps": (_I32, (2, LANES)), "bias": (_I32, (2, LANES))},
+        (_I32, (2, LANES)),
+    ),
     "max_pool2d_of_uint8": _workload(
         "max_pool2d",
         {"x": (_U8, (1, 2, 6, 5, 1, LANES))},

@@ -258,6 +258,23 @@ def test_integer_products_of_dynamic_scales(
     assert (answers(graph, x).reshape(wanted.shape) == wanted).all()
 
 
+def test_integer_products_of_two_activations(tmp_path: Path) -> None:
+    nodes = [
+        node("QuantizeLinear", ["x", *G], "q"),
+        node("Transpose", ["q"], "t", perm=[0, 2, 1]),
+        node("MatMulInteger", ["q", "t", "g.zero", "g.zero"], "r"),
+        node("Cast", ["r"], "y", to=onnx.TensorProto.FLOAT),
+    ]
+    graph = in_its_own_arithmetic(model(nodes, grids(np.uint8), x=ROWS), tmp_path)
+    assert kinds(graph).count(QLinearMatMul) == 1
+    x = (np.random.default_rng(1).standard_normal((3, *ROWS)) * 2).astype(np.float32)
+    (grid,) = (each.op.grid for each in graph.nodes if isinstance(each.op, QuantizeLinear))
+    steps = grid.integers(x).astype(int) - grid.zero
+    assert (
+        answers(graph, x).reshape(3, -1) == (steps @ steps.swapaxes(-1, -2)).reshape(3, -1)
+    ).all()
+
+
 def test_integer_convolutions(tmp_path: Path) -> None:
     weights: dict[str, Any] = {**grids(np.uint8), "w": layer_weights()["w"], "w.zero": np.int8(3)}
     weights["w.scale"] = np.float32(0.0037)

@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from tilefarm.dtype import DType
 
-from driver.network.graph.grid import Grid, own_grid
+from driver.network.graph.grid import Grid
 from driver.network.graph.ir import Add, Product, Window
 from driver.network.integer.qlinear import (
     DequantizeLinear,
+    DynamicGrid,
     DynamicLayer,
+    DynamicQuantizeLinear,
     QLinearAvgPool2d,
     QLinearBinary,
     QLinearConv2d,
@@ -167,20 +169,30 @@ def test_a_bias_in_float32_is_added_to_the_reals() -> None:
 def test_a_dynamic_layer_has_the_grid_of_each_sample() -> None:
     rng = np.random.default_rng(2)
     x = rng.standard_normal((3, 4)).astype(np.float32) * np.array([[1], [50], [0]], np.float32)
-    scale, zero = own_grid(x)
-    assert scale[2] == 1
-    assert zero[2] == 0
+    grids = apply_qlinear(DynamicGrid(), x)
+    scale, zero = grids[:, :1], grids[:, 1:]
+    assert grids[2].tolist() == [1, 0]
     layer = QLinearDense(
         weight=bytes_of(rng, np.int8, (2, 4)),
         weight_zero=np.zeros(2, np.int32),
-        bias=np.zeros(2, np.int32),
+        bias=np.array([7, -7], np.int32),
         x_zero=0,
         to=Requantization(scale=np.array([0.01, 0.02], np.float32)),
     )
-    q = np.clip(np.rint(x / scale) + zero, 0, 255).astype(np.uint8)
-    sums = (q.astype(int) - zero) @ layer.weight.astype(int).T
+    q = apply_qlinear(DynamicQuantizeLinear(), x, grids)
+    assert (q == np.clip(np.rint(x / scale) + zero, 0, 255)).all()
+    sums = (q.astype(int) - zero.astype(int)) @ layer.weight.astype(int).T + layer.bias
     wanted = sums.astype(np.float32) * (scale * layer.to.scale)
-    assert (apply_qlinear(DynamicLayer(layer=layer), x) == wanted).all()
+    assert (apply_qlinear(DynamicLayer(layer=layer), q, grids) == wanted).all()
+
+
+def test_grids_of_data_that_are_no_numbers() -> None:
+    """They count for nothing, and become 0; beside infinities all is 0."""
+    x = np.array([[np.nan, -1, 4, 0], [np.inf, -3, 2, np.nan], [1e-45, 0, 0, -0.0]], np.float32)
+    grids = apply_qlinear(DynamicGrid(), x)
+    assert grids.tolist() == [[np.float32(5) / np.float32(255), 51], [np.inf, 0], [0, 0]]
+    q = apply_qlinear(DynamicQuantizeLinear(), x, grids)
+    assert q.tolist() == [[0, 0, 255, 51], [0, 0, 0, 0], [255, 0, 0, 0]]
 
 
 def test_quantization_of_what_has_no_integer() -> None:
