@@ -103,8 +103,8 @@ def test_a_device_that_freezes_is_lost_by_its_keepalive(place: Place) -> None:
     place.device.send_signal(signal.SIGSTOP)
     begin = time.monotonic()
     with pytest.raises(DeviceLostError, match="sim0"):
-        place.client.run(job("loop", timeout_seconds=30.0), request_id="r1")
-    assert time.monotonic() - begin < 20.0
+        place.client.run(job("loop", timeout_seconds=300.0), request_id="r1")
+    assert time.monotonic() - begin < 100.0
 
 
 def children(pid: int) -> list[int]:

@@ -63,9 +63,9 @@ def test_a_lease_that_nobody_renews_has_only_the_time_that_was_left(tmp_path: Pa
             assert lease is not None
             time.sleep(9)
         first.stop()
-        began = time.monotonic()
         again = farm.tracker(listen=first.address, state=state, limits=limits)
         with TrackerClient(again.address, CREDENTIALS) as client:
+            began = time.monotonic()
             assert [s.owner for s in client.states()] == ["gone"]
             next_one = client.acquire(farm.target.digest, wait_seconds=30.0, owner="next")
         assert next_one is not None
