@@ -31,6 +31,13 @@ def test_options_win() -> None:
     assert (settings.device_wait_seconds, settings.target) == (1.5, "sim-de10")
 
 
+def test_a_processor_times_one_kernel_at_a_time_unless_it_is_asked_for_more() -> None:
+    assert parsed("--target", "cpu").devices == 1
+    assert parsed("--target", "cpu", "--devices", "2").devices == 2
+    assert parsed("--target", "cpu", "--tracker", "farm:9190").devices == FarmSettings().devices
+    assert parsed("--target", "no such target").devices == FarmSettings().devices
+
+
 def test_workers_default_to_the_cores() -> None:
     assert FarmSettings().processes >= 1
     assert FarmSettings(workers=3).processes == 3

@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from tilefarm.command_line import whole_from
+from tilefarm.errors import TargetError
 from tilefarm.processors import THREADS
 from tilefarm.server_options import add_label_option, add_sandbox_option
+from tilefarm.target import load_target
 
 from driver.farm.settings import FarmSettings
 
@@ -65,7 +67,12 @@ def add_device_options(parser: argparse.ArgumentParser, what: str) -> None:
     """Those of `FarmSettings` that say where each `what` is run, and for how long at most."""
     default = FarmSettings()
     option = add_tracker_options(parser, "use a running farm, not devices that are started here")
-    option("--devices", type=int, metavar="N", help=f"devices (default: {default.devices})")
+    option(
+        "--devices",
+        type=int,
+        metavar="N",
+        help=f"devices (default: {default.devices}, or 1 where it is this processor)",
+    )
     option(
         "--runtime",
         type=Path,
@@ -120,7 +127,18 @@ def farm_settings(args: argparse.Namespace) -> FarmSettings:
     fields = given(args, FarmSettings)
     if (threads := getattr(args, "threads", None)) is not None:
         fields["target"] = f"{fields.get('target', FarmSettings().target)}{THREADS}{threads}"
+    if "devices" not in fields and _is_this_processor(fields):
+        fields["devices"] = 1
     return FarmSettings(**fields)
+
+
+def _is_this_processor(fields: dict[str, Any]) -> bool:
+    """Whether devices are the processor here: of two, each would slow down what the other times."""
+    try:
+        target = load_target(fields.get("target", FarmSettings().target))
+    except TargetError:
+        return False  # whoever needs the target says what is wrong with it
+    return "tracker" not in fields and not target.has_accelerator
 
 
 def given(args: argparse.Namespace, kind: type) -> dict[str, Any]:
