@@ -34,7 +34,8 @@ def test_options_win() -> None:
 def test_a_processor_times_one_kernel_at_a_time_unless_it_is_asked_for_more() -> None:
     assert parsed("--target", "cpu").devices == 1
     assert parsed("--target", "cpu", "--devices", "2").devices == 2
-    assert parsed("--target", "cpu", "--tracker", "farm:9190").devices == FarmSettings().devices
+    farm = ("--tracker", "127.0.0.1:1", "--token-file", "t")
+    assert parsed("--target", "cpu", *farm).devices == FarmSettings().devices
     assert parsed("--target", "no such target").devices == FarmSettings().devices
 
 
