@@ -125,6 +125,7 @@ class Canary:
         self._device = device
         self._proof: Proof | None = None
         self._history: ClockHistory | None = None
+        self._is_slower = False
         try:
             known.keep_in(folder)
         except OSError as error:
@@ -179,7 +180,10 @@ class Canary:
         return self._drift(found.cycles / self._proof.cycles - 1)
 
     def _check_time(self, history: ClockHistory) -> Wrong | Drift | NotMade | None:
-        """As `check`, by the clock. A host too busy to time anything says nothing about a board."""
+        """As `check`, by the clock. A host too busy to time anything says nothing about a board.
+
+        Where nothing keeps a pace, one that has lasted since the last check is the device's now.
+        """
         times = []
         for pause in _PAUSES_SECONDS:
             self._clock.sleep(pause)
@@ -192,12 +196,15 @@ class Canary:
             times.append(_timed(found))
             if not history.change(times[-1]):
                 history.keep(times[-1])
+                self._is_slower = False
                 return None
         best = min(times, key=lambda time: time.minimum_seconds)
         change = history.change(best)
-        if change < 0:
+        lasts = self._is_slower and not self._known.keeps_pace
+        self._is_slower = change > 0 and not lasts
+        if change < 0 or lasts:
             history.begin_anew(best)
-        return self._drift(change)
+        return None if change > 0 and lasts else self._drift(change)
 
     def _drift(self, change: float) -> Drift | None:
         if not change:

@@ -50,12 +50,15 @@ class KnownKernel:
         blobs: what the job names, by digest.
         counters: what one call makes the accelerator do, time aside.
         cycles: what one call takes on a simulator; None where nobody has said it.
+        keeps_pace: whether it takes as long for ever. A processor has no pace of its own: heat,
+            and who else is busy, decide it.
     """
 
     job: RunJob
     blobs: Mapping[Digest, bytes]
     counters: Counters
     cycles: int | None
+    keeps_pace: bool
 
     def keep_in(self, folder: Path) -> None:
         """Write the blobs, each under its digest, for a runner to map.
@@ -112,6 +115,7 @@ def known_kernel(target: Target, artifact: bytes) -> KnownKernel:
             out_store_nbytes=len(answer),
         ),
         cycles=_cycles(target),
+        keeps_pace=target.has_accelerator,
     )
 
 

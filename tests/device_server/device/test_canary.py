@@ -21,7 +21,7 @@ from tilefarm.measurement import (
     Status,
     WallTime,
 )
-from tilefarm.target import TARGETS
+from tilefarm.target import TARGETS, load_target
 
 from device_server.device.canary import Canary, Drift, NotMade, Wrong
 from device_server.device.known_kernel import known_kernel
@@ -233,6 +233,29 @@ def test_a_board_that_is_throttled_rests_until_it_is_not(tmp_path: Path) -> None
         assert isinstance(drift, Drift)
         assert drift.why.startswith("the known kernel takes 50.0% more time than at first")
     assert found.check() is None
+
+
+def test_a_processor_goes_on_at_the_pace_that_it_has_after_a_rest(tmp_path: Path) -> None:
+    """A board's clock is its own; a processor gets hot, and others are busy beside it."""
+    times = (15, 15, 15.3, 15.1, 12.9, 12.8, 20, 13, 20, 21)
+    looks = [timed(each) for each in times for _ in range(4 if each in (15, 12.9, 20, 21) else 1)]
+    runner = Scripted(SILENT, *[timed(10)] * 4, *looks)
+    known = replace(KNOWN, keeps_pace=False)
+    found = Canary(known, runner, tmp_path / "known", clock=ManualClock(), device="cpu0")
+    found.prove()
+    first = found.check()
+    assert isinstance(first, Drift)  # What it measured meanwhile is measured again.
+    assert [found.check() for _ in range(3)] == [None] * 3  # 15 it is, then, and so it stays.
+    faster = found.check()
+    assert isinstance(faster, Drift)
+    assert "14.0% less" in faster.why
+    assert found.check() is None
+    assert isinstance(found.check(), Drift)  # 20
+    assert found.check() is None  # 13: it has come back by itself.
+    assert isinstance(found.check(), Drift)  # 20 again is another drift, and the rest begins anew.
+    assert found.check() is None  # 21
+    assert KNOWN.keeps_pace
+    assert not known_kernel(load_target("cpu:x86-64-v3"), b"code").keeps_pace
 
 
 def test_a_board_that_gets_slower_little_by_little_is_found_out(tmp_path: Path) -> None:
