@@ -50,10 +50,11 @@ def run_on_processor(args: argparse.Namespace, target: Target, tune_with: Tune =
         target: what they name.
         tune_with: does what `tilefarm tune` does.
     """
-    network = forms_of(source_of(args), target).network
+    source = source_of(args)
+    network = forms_of(source, target).network
     searched = sum(has_space(workload, target) for workload, _ in network.workloads())
     with tempfile.TemporaryDirectory(prefix="tilefarm-network-") as folder:
-        out, source = Path(folder) / "out", source_of(args)
+        out = Path(folder) / "out"
         files = model_files(args.model, args.calibrate, Path(folder))
         settings = TuneSettings(
             model=files.model,

@@ -12,6 +12,7 @@ from tilefarm.target import Target
 from tilefarm.workload import AttrValue
 
 from compile_worker.isa import isa_of
+from compile_worker.te.operators.qlinear import PAIR
 from driver.network.graph.ir import Shape, Window
 from driver.network.integer.qir import Int16Array, Int32Array, QuantGraph, QuantNode
 from driver.network.integer.qlinear import (
@@ -24,7 +25,7 @@ from driver.network.integer.qlinear import (
 from driver.network.integer.qlinear import QLinearLayer as Layer
 from driver.network.partition.assembly import Assembly, Constant
 from driver.network.partition.dynamic_calls import dynamic_operands
-from driver.network.partition.qlinear_layers import LANES, PAIR, PIXEL, QLinearLayer
+from driver.network.partition.qlinear_layers import LANES, PIXEL, QLinearLayer
 from driver.network.partition.qlinear_requantization import fused_attrs, requantization_attrs
 from driver.network.partition.qlinear_values import ROW_MAJOR, QLinearValues
 from driver.network.partition.qlinear_weights import (

@@ -17,6 +17,7 @@ from tilefarm.dtype import DType
 from tilefarm.workload import AttrValue, TensorSpec, Workload
 
 from compile_worker.passes.flatten import LOCAL_NBYTES
+from compile_worker.te.operators.qlinear import PAIR, QUAD
 from compile_worker.te.operators.winograd import MOST_TERMS, POINTS, TILE
 from driver.network.graph.ir import Window
 from driver.network.integer.blocks import to_blocks
@@ -24,10 +25,6 @@ from driver.network.integer.winograd import COLUMNS, points_of
 
 LANES: Final = 16
 """Channels of a block: int32 sums of a cache line."""
-
-_QUAD: Final = 4
-PAIR: Final = 2
-"""Products of int16 that a lane of a processor's instruction sums."""
 
 _FEW: Final = 4
 """Channels of an image that is read along its rows, at most."""
@@ -67,7 +64,7 @@ class QLinearLayer:
     fill: int = 0
     zero: int = 0
     clip: tuple[int, int] = (0, 255)
-    together: int = _QUAD
+    together: int = QUAD
     wide: bool = False
     winograd: bool = False
 
@@ -75,7 +72,7 @@ class QLinearLayer:
         """Weights [Co, Sh, Sw, Ci, Kh, Kw] of a transposed layer as its kernel reads them."""
         _, down, across, *_ = weight.shape
         phases = [
-            [_packed_blocks(weight[:, p, q], _QUAD) for q in range(across)] for p in range(down)
+            [_packed_blocks(weight[:, p, q], QUAD) for q in range(across)] for p in range(down)
         ]
         return np.ascontiguousarray(np.moveaxis(np.array(phases, np.int8), 2, 0))
 
