@@ -83,7 +83,7 @@ class Wrong:
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """The answer is right, but came in another time than at first."""
+    """The answer is right, but came in another time than before."""
 
     why: str
 
@@ -139,6 +139,14 @@ class Canary:
         """What one check may take, its children's starts aside."""
         return sum(_PAUSES_SECONDS) + len(_PAUSES_SECONDS) * self._known.job.timeout_seconds
 
+    @property
+    def proof(self) -> Proof:
+        """What the known kernel gives on the device; its time is the shortest at today's pace."""
+        assert self._proof is not None, "a device proves itself first"
+        if self._history is None:
+            return self._proof
+        return replace(self._proof, wall_time=self._history.shortest)
+
     def prove(self) -> Proof:
         """The self-test: right answer, right counters, and on simulators the known cycles.
 
@@ -169,15 +177,15 @@ class Canary:
 
     def check(self) -> Wrong | Drift | NotMade | None:
         """Whether the device is still as it was at the self-test; None if so."""
-        assert self._proof is not None, "a device proves itself first"
+        proof = self.proof
         if self._history is not None:
             return self._check_time(self._history)
         found = self._run()
         if not isinstance(found, Proof):
             return found
-        if found.cycles is None or self._proof.cycles is None:
+        if found.cycles is None or proof.cycles is None:
             return Wrong("the known kernel counts no cycles any more")
-        return self._drift(found.cycles / self._proof.cycles - 1)
+        return self._drift(found.cycles / proof.cycles - 1)
 
     def _check_time(self, history: ClockHistory) -> Wrong | Drift | NotMade | None:
         """As `check`, by the clock. A host too busy to time anything says nothing about a board.
@@ -200,18 +208,19 @@ class Canary:
                 return None
         best = min(times, key=lambda time: time.minimum_seconds)
         change = history.change(best)
+        drift = self._drift(change)
         lasts = self._is_slower and not self._known.keeps_pace
         self._is_slower = change > 0 and not lasts
         if change < 0 or lasts:
             history.begin_anew(best)
-        return None if change > 0 and lasts else self._drift(change)
+        return None if change > 0 and lasts else drift
 
     def _drift(self, change: float) -> Drift | None:
         if not change:
             return None
         return Drift(
             f"the known kernel takes {abs(change):.1%} {'more' if change > 0 else 'less'} time"
-            f" than at first ({self._proof})"
+            f" than before ({self.proof})"
         )
 
     def _proven(self, found: Proof | Wrong | NotMade) -> Proof:

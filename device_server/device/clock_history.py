@@ -22,7 +22,8 @@ class ClockHistory:
 
     def __init__(self, first: WallTime) -> None:
         self._times = deque([first], maxlen=MOST_TIMES)
-        self._shortest_seconds = first.minimum_seconds
+        self.shortest = first
+        """What other times are compared with: the pace that the device has."""
 
     @property
     def tolerance(self) -> float:
@@ -31,16 +32,16 @@ class ClockHistory:
 
     def change(self, time: WallTime) -> float:
         """How much longer (or, below 0, shorter) than ever, relatively; 0 within the noise."""
-        change = time.minimum_seconds / self._shortest_seconds - 1
+        change = time.minimum_seconds / self.shortest.minimum_seconds - 1
         return change if abs(change) > self.tolerance else 0.0
 
     def keep(self, time: WallTime) -> None:
         """Remember a time within the noise."""
         self._times.append(time)
-        self._shortest_seconds = min(self._shortest_seconds, time.minimum_seconds)
+        self.shortest = min(self.shortest, time, key=lambda each: each.minimum_seconds)
 
     def begin_anew(self, time: WallTime) -> None:
-        """Forget all others: they were of a device that was slower than it is."""
+        """Forget all others: they were of a device at another pace."""
         self._times.clear()
         self._times.append(time)
-        self._shortest_seconds = time.minimum_seconds
+        self.shortest = time

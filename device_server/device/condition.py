@@ -40,6 +40,11 @@ class Condition:
         return self.unsure or self.drift
 
     @property
+    def rests(self) -> bool:
+        """Whether nothing else is wrong with it than what may end by itself."""
+        return bool(self.passing) and not (self.hung or self.quarantine)
+
+    @property
     def news(self) -> str:
         """The quarantine as long as the tracker does not know it; then it is the tracker's."""
         return "" if self.acknowledged else self.quarantine

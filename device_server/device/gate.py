@@ -47,7 +47,7 @@ class FenceGate:
         self._note_spoiled = spoiled
         self._tenancy = Tenancy()
         self._over = 0
-        self._spoiled = ""
+        self._spoiled: SuspectError | None = None
         self._asked: tuple[str, int, str] | None = None
         self._ticket = b""
 
@@ -84,13 +84,13 @@ class FenceGate:
         if claim.fence > newest.fence:
             newest.end("a newer lease has begun")
             self._tenancy = Tenancy(lease=claim.lease_id, fence=claim.fence, user=user)
-            self._spoiled = ""
+            self._spoiled = None
             self._leased(claim.fence)
         if claim.fence <= self._over:
             self._tenancy.end(_TAKEN)
         self._tenancy.require()
         if self._spoiled:
-            raise SuspectError(self._spoiled, "what was measured under this lease is not sure")
+            raise SuspectError(*self._spoiled.args)
         return self._tenancy
 
     def _ticket_of(self, claim: Claim, user: str) -> bytes:
@@ -124,7 +124,7 @@ class FenceGate:
         if 0 < self._tenancy.fence <= self._over:
             self._tenancy.end(why)
 
-    def spoil(self, why: str) -> None:
+    def spoil(self, why: SuspectError) -> None:
         """The device was not right under the newest lease: nothing more is done under it.
 
         Whoever holds it hears why with every call: the answer that said so first may be lost.

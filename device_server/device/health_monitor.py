@@ -51,7 +51,7 @@ class HealthMonitor:
         log: Log,
         *,
         device: str,
-        spoil: Callable[[str], None],
+        spoil: Callable[[SuspectError], None],
     ) -> None:
         self._canary = canary
         self._thread = thread
@@ -83,7 +83,7 @@ class HealthMonitor:
                     self._canary.prove, self._canary.timeout_seconds, what="the self-test"
                 )
         except SelfTestError as error:
-            self._spoil(error.what)
+            self._spoil(SuspectError(error.what))
             raise
         self._log("proved", device=self._device, self_test=str(proof))
         return proof
@@ -161,9 +161,7 @@ class HealthMonitor:
         if isinstance(finding, NotMade):
             raise self._no_service()
         if finding is not None:
-            raise SuspectError(
-                self._sentence(finding), "what it measured since it last was is measured again"
-            )
+            raise self._suspect(finding)
 
     async def _find(self) -> Wrong | Drift | NotMade | None:
         """What is not right, and is noted; None if all is, and all runs are confirmed."""
@@ -181,14 +179,26 @@ class HealthMonitor:
         else:
             self._complain("not_right", finding.why)
             self._unchecked = 0
-            self._spoil(self._sentence(finding))
+            self._spoil(self._suspect(finding))
         return finding
 
     def _complain(self, event: str, why: str) -> None:
         self._log(event, level=Level.ERROR, device=self._device, unchecked=self._unchecked, why=why)
 
     def _no_service(self) -> DeviceLostError:
-        return DeviceLostError(f"device {self._device} does not serve: {self._condition.trouble}")
+        return DeviceLostError(
+            f"device {self._device} does not serve: {self._condition.trouble}",
+            retry_seconds=self._rest_seconds,
+        )
 
-    def _sentence(self, finding: Wrong | Drift) -> str:
-        return f"device {self._device} is not right any more: {finding.why}"
+    def _suspect(self, finding: Wrong | Drift) -> SuspectError:
+        return SuspectError(
+            f"device {self._device} is not right any more: {finding.why}",
+            "what it measured since it last was is measured again",
+            self._rest_seconds,
+        )
+
+    @property
+    def _rest_seconds(self) -> float:
+        """Until a device that rests is looked at again; 0: it does not come back by itself."""
+        return self._limits.cooldown_seconds if self._condition.rests else 0.0

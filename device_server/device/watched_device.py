@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilefarm.clock import Clock
+from tilefarm.errors import SuspectError
 from tilefarm.watch.log import Log
 
 from device_server.device.board import HookedBoard
@@ -59,7 +60,7 @@ async def watched_device(
     known: KnownKernel,
     condition: Condition,
     *,
-    spoil: Callable[[str], None],
+    spoil: Callable[[SuspectError], None],
     clock: Clock,
     log: Log,
 ) -> AsyncIterator[WatchedDevice]:

@@ -167,8 +167,8 @@ class TrackerClient(Closing):
 
         Args:
             lease: the lease.
-            device_lost: its device stopped answering; nobody gets it before its next heartbeat.
-            why: what was seen of that.
+            device_lost: its device stopped answering; nobody gets it before it says it is well.
+            why: what was seen of that; of a device that was not lost: why it says that it rests.
         """
         self._caller.unary(
             methods.RELEASE,

@@ -20,8 +20,11 @@ class Device:
         until: when it counts as gone, unless it is heard of before.
         fence: of its last lease.
         lease_id: of the lease that it is under; empty if it is free.
-        suspect: a client saw it not answering; cleared by its next heartbeat.
-        resting: why it cannot run, in its own words, as of its last heartbeat.
+        lost: a client saw it not answering, and it has not said since that it is well.
+        resting: why it cannot run, in its own words, as of its last heartbeat or as it told who
+            has just given it back.
+        unheard: heartbeats until its word counts for more than that of who gave it back: the next
+            one may have been on its way by then.
         retired_epochs: its earlier lives, the latest of them.
         gone: it is not registered any more.
         pace: what it does, as it says.
@@ -33,8 +36,9 @@ class Device:
     until: float
     fence: int = 0
     lease_id: str = ""
-    suspect: bool = False
+    lost: bool = False
     resting: str = ""
+    unheard: int = 0
     retired_epochs: tuple[str, ...] = ()
     gone: bool = False
     pace: Pace = field(default_factory=Pace)

@@ -8,6 +8,7 @@ An operation looks at what it is about, never at all that there is: a farm may b
 from __future__ import annotations
 
 from collections.abc import ValuesView
+from typing import Final
 
 from tilefarm.clock import Clock
 from tilefarm.errors import ForbiddenError, LeaseError
@@ -32,6 +33,10 @@ from device_server.tracker.registry import Registry
 from device_server.tracker.shares import Shares
 from device_server.tracker.standings import Standings
 from device_server.tracker.table_state import Holding, TableChanges, TableState
+
+_HEARTBEATS: Final = 2
+"""Of a device that was given back lost or resting, until its word counts: it makes one when the one
+before was answered, so the second one was made later."""
 
 
 class LeaseTable:
@@ -132,8 +137,7 @@ class LeaseTable:
         if device is None:
             return HeartbeatReply(known=False)
         self._devices.hear(device, now)
-        self._freed |= device.suspect or bool(device.resting)
-        device.suspect, device.resting = False, call.resting
+        self._hear_resting(device, call.resting)
         if call.usage is not None:
             device.pace.hear(call.usage)
         if call.refused is not None:
@@ -215,8 +219,9 @@ class LeaseTable:
         Args:
             lease_id: the lease.
             user: whose it is.
-            device_lost: its device did not answer: nobody gets it before its next heartbeat.
-            why: what the client saw of that.
+            device_lost: its device did not answer: nobody gets it before it says that it is well.
+            why: what the client saw of that; of a device that was not lost: why it rests. That is
+                held against nobody, and nobody gets it before it says otherwise.
 
         Raises:
             ForbiddenError: it is somebody else's.
@@ -227,9 +232,14 @@ class LeaseTable:
             return
         self._end(held)
         name = held.holding.lease.device.name
-        self._devices.require(name).suspect = device_lost
+        device = self._devices.require(name)
+        if device_lost or why:
+            device.unheard = _HEARTBEATS
         if device_lost:
+            device.lost = True
             self._standings.lost(name, user=user, owner=held.holding.owner, why=why)
+        elif why:
+            device.resting = why
         else:
             self._standings.given_back(name)
 
@@ -297,13 +307,20 @@ class LeaseTable:
     def _lapse(self) -> None:
         now = self._clock.seconds()
         for device in self._devices.over(now):
-            if device.lease_id or device.suspect:
-                self._standings.silent(device.info.name, told=device.suspect)
+            if device.lease_id or device.lost:
+                self._standings.silent(device.info.name, told=device.lost)
             self._forget(device)
             self._expired.append(("device", device.info.name))
         for held in self._leases.over(now):
             self._end(held)
             self._expired.append(("lease", held.holding.lease.lease_id))
+
+    def _hear_resting(self, device: Device, resting: str) -> None:
+        """A device says why it cannot run, empty if it can."""
+        device.unheard = max(0, device.unheard - 1)
+        if resting or not device.unheard:
+            self._freed |= device.lost or bool(device.resting)
+            device.lost, device.resting = False, resting
 
     def _of(self, lease_id: str, user: str) -> Held | None:
         held = self._leases.get(lease_id)
@@ -353,7 +370,7 @@ class LeaseTable:
 
     def _fits(self, device: Device, wish: Acquire) -> bool:
         """Whether an idle device may be leased to whoever has that wish."""
-        if device.suspect or device.resting or not self._standings.of(device.info.name).serves:
+        if device.lost or device.resting or not self._standings.of(device.info.name).serves:
             return False
         info = device.info
         return info.target == wish.target and info.has(wish.labels)

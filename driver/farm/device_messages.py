@@ -101,7 +101,7 @@ class DeviceLost:
 
     `number` is the run that it spoiled, 0 if none. `perhaps`: runs that were asked for in one call;
     it has spoiled one of them, or none. `for_good`: it is not to be believed as long as its server
-    lives.
+    lives. `rests`: its answers are right, and it says itself when it is to be had again.
     """
 
     device: str
@@ -109,6 +109,7 @@ class DeviceLost:
     number: int = 0
     perhaps: tuple[int, ...] = ()
     for_good: bool = False
+    rests: bool = False
     slot: int = 0
 
 

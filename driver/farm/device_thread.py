@@ -19,6 +19,7 @@ from tilefarm.errors import (
     AnswerError,
     BusyError,
     ClockError,
+    DeviceLostError,
     DevicesInUseError,
     FarmFault,
     ImplausibleError,
@@ -135,7 +136,7 @@ class DeviceThread:
             lost = ended if isinstance(ended, DeviceLost) else None
             self._source.release(
                 lease,
-                device_lost=lost is not None,
+                device_lost=lost is not None and not lost.rests,
                 why=lost.why if lost is not None else "",
                 for_good=lost is not None and lost.for_good,
             )
@@ -210,7 +211,11 @@ class DeviceThread:
             self._closing.set()
         except FarmFault as fault:
             lost = self._lost(lease, measurer, fault.what)
-            return replace(lost, for_good=isinstance(fault, ImplausibleError | AnswerError))
+            return replace(
+                lost,
+                for_good=isinstance(fault, ImplausibleError | AnswerError),
+                rests=isinstance(fault, DeviceLostError) and fault.retry_seconds > 0,
+            )
         finally:
             client.close()
         return None

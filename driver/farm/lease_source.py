@@ -36,5 +36,7 @@ class LeaseSource(Protocol):
     def release(
         self, lease: Lease, *, device_lost: bool = False, why: str = "", for_good: bool = False
     ) -> None:
-        """Give it back; `why` it was lost. `for_good`: it is not to be had again as it is."""
+        """Give it back; `why` it was lost, or rests. `for_good`: it is not to be had again as it
+        is.
+        """
         ...

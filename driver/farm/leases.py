@@ -243,14 +243,14 @@ class Leases:
     def release(
         self, lease: Lease, *, device_lost: bool = False, why: str = "", for_good: bool = False
     ) -> None:
-        """Give a device back; nobody gets a lost one before its next heartbeat.
+        """Give a device back; nobody gets a lost or resting one before it says that it is well.
 
         A tracker that does not answer is told again in the background.
 
         Args:
             lease: what ends.
             device_lost: the device did not answer, or not right.
-            why: it was lost.
+            why: it was lost; of one that was not: why it says that it rests.
             for_good: this run takes it no more until it starts anew; others may.
         """
         with self._lock:

@@ -23,7 +23,7 @@ TilefarmError
     │   └── CapacityError     a blob or a queue is over its cap
     │       └── BusyError         a server takes no more just now: come again after its delay
     ├── SelfTestError     a device does not give the known kernel's answer, or not in its time
-    ├── DeviceLostError   a device stopped answering
+    ├── DeviceLostError   a device stopped answering, or rests until its known kernel is right
     │   ├── SuspectError      it gave a wrong answer, or drifts: what it measured may be wrong too
     │   │   └── ImplausibleError  it says again and again what cannot be: this run takes it no more
     │   └── DeviceSilentError  nothing comes from it: it may live, and answer when asked again
@@ -203,7 +203,19 @@ class BusyError(CapacityError):
 
 
 class DeviceLostError(FarmFault):
-    """A device stopped answering."""
+    """A device stopped answering, or rests.
+
+    Args:
+        retry_seconds: when one that rests, and says so itself, may be to be had again; 0: it does
+            not rest, and nobody knows.
+    """
+
+    def __init__(self, what: str, hint: str = "", retry_seconds: float = 0.0) -> None:
+        Exception.__init__(self, what, hint, retry_seconds)
+
+    @property
+    def retry_seconds(self) -> float:
+        return float(self.args[2])
 
 
 class DeviceSilentError(DeviceLostError):

@@ -82,6 +82,16 @@ def test_a_busy_server_says_when_to_come_again() -> None:
         assert told.retry_seconds == seconds
 
 
+@pytest.mark.parametrize("kind", [DeviceLostError, errors.SuspectError])
+@pytest.mark.parametrize("seconds", [0.0, 10.0])
+def test_a_device_that_rests_says_when_it_may_be_back(
+    kind: type[DeviceLostError], seconds: float
+) -> None:
+    error = over_the_wire(kind("it drifts", "wait", seconds))
+    assert isinstance(error, kind)
+    assert (str(error), error.retry_seconds) == (str(kind("it drifts", "wait")), seconds)
+
+
 def test_a_schedule_error_arrives_as_a_user_error() -> None:
     error = over_the_wire(made(ScheduleError))
     assert type(error) is UserError

@@ -98,8 +98,9 @@ RELEASE: Final = Method(
     wire.RELEASED,
     _SUBMIT,
     subject=lambda call: (
-        f"{call.lease_id}, its device lost: {call.why[:LONGEST_WORDS]}"
-        if call.device_lost
+        f"{call.lease_id}, its device {'lost' if call.device_lost else 'rests'}:"
+        f" {call.why[:LONGEST_WORDS]}"
+        if call.device_lost or call.why
         else call.lease_id
     ),
 )

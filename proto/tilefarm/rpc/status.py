@@ -100,7 +100,7 @@ def metadata_of(error: errors.TilefarmError) -> tuple[tuple[str, str | bytes], .
     """Trailing metadata that lets `error_from` give the same error."""
     name = next(kind.__name__ for kind in type(error).__mro__ if kind.__name__ in _BY_NAME)
     pairs = ((NAME_KEY, name), (HINT_KEY, error.hint[:_DETAILS_LENGTH].encode()))
-    if isinstance(error, errors.BusyError):
+    if isinstance(error, errors.BusyError | errors.DeviceLostError) and error.retry_seconds:
         return (*pairs, (RETRY_KEY, f"{1000 * error.retry_seconds:.0f}"))
     return pairs
 
@@ -118,7 +118,9 @@ def error_from(
     pairs = dict(failure.trailing_metadata() or ())
     details = printable(failure.details() or "", _DETAILS_LENGTH)
     named = _BY_NAME.get(str(pairs.get(NAME_KEY)))
-    if named is errors.BusyError:
+    if named is errors.BusyError or (
+        named and issubclass(named, errors.DeviceLostError) and RETRY_KEY in pairs
+    ):
         return named(details, _text(pairs.get(HINT_KEY)), _retry_seconds(pairs.get(RETRY_KEY)))
     if named:
         return named(details, _text(pairs.get(HINT_KEY)))

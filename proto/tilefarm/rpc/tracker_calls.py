@@ -155,7 +155,10 @@ class Renewed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Release:
-    """The lease is over; `device_lost` tells that its device stopped answering, `why` how."""
+    """The lease is over; `device_lost` tells that its device stopped answering, `why` how.
+
+    If it was not lost, `why` is the reason for which it says that it rests; empty if it is well.
+    """
 
     lease_id: str
     device_lost: bool = False

@@ -74,4 +74,4 @@ def test_a_throttled_board_is_found(board: Throttled, tmp_path: Path) -> None:
     board.mhz = THROTTLED_MHZ
     drift = canary.check()
     assert isinstance(drift, Drift)
-    assert "more time than at first" in drift.why
+    assert "more time than before" in drift.why

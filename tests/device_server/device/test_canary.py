@@ -168,7 +168,7 @@ def test_any_other_count_is_a_drift(tmp_path: Path) -> None:
     assert found.check() is None
     drift = found.check()
     assert isinstance(drift, Drift)
-    assert "takes 0.1% more time than at first" in drift.why
+    assert "takes 0.1% more time than before" in drift.why
     assert found.check() is None
 
 
@@ -231,7 +231,7 @@ def test_a_board_that_is_throttled_rests_until_it_is_not(tmp_path: Path) -> None
     for _ in range(2):
         drift = found.check()
         assert isinstance(drift, Drift)
-        assert drift.why.startswith("the known kernel takes 50.0% more time than at first")
+        assert drift.why.startswith("the known kernel takes 50.0% more time than before")
     assert found.check() is None
 
 
@@ -250,7 +250,11 @@ def test_a_processor_goes_on_at_the_pace_that_it_has_after_a_rest(tmp_path: Path
     assert isinstance(faster, Drift)
     assert "14.0% less" in faster.why
     assert found.check() is None
-    assert isinstance(found.check(), Drift)  # 20
+    assert found.proof.wall_time == timed(12.8).wall_time
+    slower = found.check()  # 20, and it is said what it is compared with.
+    assert isinstance(slower, Drift)
+    assert "takes 56.2% more time than before" in slower.why
+    assert "12.8 us by the host's clock" in slower.why
     assert found.check() is None  # 13: it has come back by itself.
     assert isinstance(found.check(), Drift)  # 20 again is another drift, and the rest begins anew.
     assert found.check() is None  # 21
@@ -263,7 +267,7 @@ def test_a_board_that_gets_slower_little_by_little_is_found_out(tmp_path: Path) 
     assert [found.check() for _ in range(3)] == [None] * 3
     drift = found.check()
     assert isinstance(drift, Drift)
-    assert drift.why.startswith("the known kernel takes 12.0% more time than at first")
+    assert drift.why.startswith("the known kernel takes 12.0% more time than before")
 
 
 def test_a_busy_moment_is_no_drift(tmp_path: Path) -> None:
@@ -307,7 +311,7 @@ def test_a_board_that_was_slow_at_first_is_found_out_once(tmp_path: Path) -> Non
     found = board(tmp_path, *[timed(6)] * 6)
     drift = found.check()
     assert isinstance(drift, Drift)
-    assert "takes 40.0% less time than at first" in drift.why
+    assert "takes 40.0% less time than before" in drift.why
     assert found.check() is None
     assert found.check() is None
 

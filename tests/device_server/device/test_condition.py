@@ -46,6 +46,21 @@ def test_a_readmitted_device_that_is_right_but_slow_rests() -> None:
     assert (device.resting, device.quarantine) == ("slow", "")
 
 
+def test_only_what_may_end_by_itself_is_a_rest() -> None:
+    device = Condition()
+    assert not device.rests
+    device.note(Drift("slow"))
+    assert device.rests
+    device.note(FULL)
+    assert device.rests
+    device.hung = "a run"
+    assert not device.rests
+    wrong = Condition()
+    wrong.note(Wrong("one bit"))
+    wrong.note(FULL)
+    assert not wrong.rests
+
+
 FULL = NotMade("the runner failed: the disk is full", "free some space on its disk")
 UNSURE = "cannot be checked: the runner failed: the disk is full; free some space on its disk"
 

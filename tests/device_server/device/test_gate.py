@@ -76,7 +76,7 @@ def test_another_user_s_claim_is_refused_also_right_after_its_owner_s() -> None:
 def test_a_lease_under_which_the_device_was_wrong_is_good_for_nothing_more() -> None:
     gate = FenceGate("e", SECRET)
     gate.admit(claim(5))
-    gate.spoil("the known kernel fails")
+    gate.spoil(SuspectError("the known kernel fails"))
     for _ in range(2):
         with pytest.raises(SuspectError, match="the known kernel fails"):
             gate.admit(claim(5))

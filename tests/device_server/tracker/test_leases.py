@@ -176,12 +176,49 @@ def test_another_target_does_not_fit(table: LeaseTable) -> None:
     assert table.acquire(wish()) is None
 
 
-def test_a_lost_device_waits_for_its_heartbeat(table: LeaseTable) -> None:
+WELL = Heartbeat(name="sim0", epoch="e1")
+RESTING = Heartbeat(name="sim0", epoch="e1", resting="it drifts")
+
+
+@pytest.mark.parametrize(("lost", "why"), [(True, ""), (True, "hangs"), (False, "it drifts")])
+def test_a_device_that_was_lost_or_rests_waits_for_word_that_was_not_under_way(
+    table: LeaseTable, lost: bool, why: str
+) -> None:
     table.register(registration())
-    table.release(granted(table).lease_id, device_lost=True)
+    table.release(granted(table).lease_id, device_lost=lost, why=why)
     assert table.acquire(wish()) is None
-    table.heartbeat(Heartbeat(name="sim0", epoch="e1"))
+    table.heartbeat(WELL)  # It may have said so before it was given back.
+    assert table.acquire(wish()) is None
+    table.heartbeat(WELL)
+    assert table.freed()
     assert table.acquire(wish()) is not None
+
+
+def test_a_device_that_rests_is_lost_to_nobody(table: LeaseTable) -> None:
+    """It drifts as often as its machine gets hot: whoever has it then gives it back."""
+    table.register(registration())
+    for user in ("ann", "bob", "eve", "dan") * 2:
+        lease = table.acquire(wish(), user)
+        assert lease is not None
+        table.release(lease.lease_id, user, why="it drifts")
+        assert table.states()[0].resting == "it drifts"
+        for beat in (WELL, RESTING, RESTING):  # The first one was under way.
+            table.heartbeat(beat)
+            assert table.states()[0].resting == "it drifts"
+            assert table.acquire(wish(), "eve") is None
+        table.heartbeat(WELL)
+    assert granted(table)
+    assert table.states()[0].quarantine == ""
+
+
+def test_a_rest_makes_no_loss_good(table: LeaseTable) -> None:
+    table.register(registration())
+    lose(table, "ann", "hangs")
+    lose(table, "bob", "hangs")
+    beat_twice(table)
+    table.release(granted(table).lease_id, why="it drifts")
+    lose(table, "eve", "hangs")
+    assert table.states()[0].quarantine == "lost 3 times in a row; eve: hangs"
 
 
 def test_a_name_is_taken_over_by_the_same_device_only(
@@ -228,19 +265,24 @@ def test_a_device_that_one_after_the_other_loses_is_quarantined(table: LeaseTabl
 
     lose(table, "ann", "hangs")
     lose(table, "bob", "hangs")
-    table.heartbeat(Heartbeat(name="sim0", epoch="e1"))
+    beat_twice(table)
     table.release(granted(table).lease_id)
     for user in ("ann", "bob", "eve"):
         lose(table, user, "no answer to Run")
-    table.heartbeat(Heartbeat(name="sim0", epoch="e1"))
+    beat_twice(table)
     assert table.acquire(wish()) is None
     assert table.states()[0].quarantine == "lost 3 times in a row; eve: no answer to Run"
     table.readmit("sim0")
     assert granted(table)
 
 
+def beat_twice(table: LeaseTable) -> None:
+    for _ in range(2):
+        table.heartbeat(WELL)
+
+
 def lose(table: LeaseTable, user: str, why: str) -> None:
-    table.heartbeat(Heartbeat(name="sim0", epoch="e1"))
+    beat_twice(table)
     lease = table.acquire(wish(owner="tune"), user)
     assert lease is not None
     table.release(lease.lease_id, user, device_lost=True, why=why)
@@ -251,7 +293,7 @@ def test_one_user_alone_puts_no_device_into_quarantine(table: LeaseTable) -> Non
     for _ in range(9):
         lose(table, "ann", "hangs")
     lose(table, "bob", "hangs")
-    table.heartbeat(Heartbeat(name="sim0", epoch="e1"))
+    beat_twice(table)
     assert table.states()[0].quarantine == ""
     assert granted(table)
 

@@ -8,10 +8,12 @@ import pytest
 from kit.search.stand_ins import StandInDevices
 from tilefarm.clock import ManualClock, SystemClock
 from tilefarm.digest import Digest
+from tilefarm.errors import DeviceLostError, ImplausibleError, SuspectError
+from tilefarm.lease import Lease
 from tilefarm.measurement import Counters, Measurement, RunFailure, RunJob, Status
 
 from driver.farm import device_thread
-from driver.farm.device_messages import DeviceBusy, DeviceUp, Message, Order, RunEnded
+from driver.farm.device_messages import DeviceBusy, DeviceLost, DeviceUp, Message, Order, RunEnded
 from driver.farm.device_thread import DeviceThread, rest_seconds
 
 CODE = b"code"
@@ -109,3 +111,41 @@ def test_a_host_that_stays_too_busy_spoils_the_run_in_the_end(
     assert clock.seconds() == 100.0
     thread.close()
     thread.join(30.0)
+
+
+@pytest.mark.parametrize(
+    ("fault", "lost"),
+    [
+        (SuspectError("it drifts", retry_seconds=10.0), False),
+        (DeviceLostError("its disk is full", retry_seconds=10.0), False),
+        (SuspectError("its answers are wrong"), True),
+        (DeviceLostError("it hangs"), True),
+        (ImplausibleError("it takes 1 cycle"), True),
+    ],
+)
+def test_a_device_that_rests_is_not_given_back_as_lost(fault: DeviceLostError, lost: bool) -> None:
+    class Devices(StandInDevices):
+        why = ""
+
+        def release(
+            self, lease: Lease, *, device_lost: bool = False, why: str = "", for_good: bool = False
+        ) -> None:
+            self.why = self.why or why
+            super().release(lease, device_lost=device_lost, why=why, for_good=for_good)
+
+    def fails(code: bytes, job: RunJob) -> RunFailure:
+        raise fault
+
+    messages: queue.SimpleQueue[Message | Exception] = queue.SimpleQueue()
+    devices = Devices(2, fails)
+    thread = DeviceThread(0, devices, wait_seconds=5.0, report=messages.put, clock=SystemClock())
+    up = messages.get()
+    assert isinstance(up, DeviceUp)
+    thread.put(up.lease, Order(number=1, job=JOB, blobs={JOB.artifact: CODE}, request_id="r"))
+    gone = messages.get()
+    assert isinstance(gone, DeviceLost)
+    assert (gone.number, gone.why, gone.rests) == (1, fault.what, not lost)
+    assert isinstance(messages.get(), DeviceUp)
+    thread.close()
+    thread.join(30.0)
+    assert (devices.released[0], devices.why) == (("sim0", lost), fault.what)
