@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
+from tilefarm.dtype import DType
 from tilefarm.target import Host
 
 
@@ -39,6 +40,15 @@ class Isa:
     def together(self) -> int:
         """Products of a lane for which weights of int8 are best packed side by side."""
         return 2 if self.pair and self.dot == self.pair else 4
+
+    @property
+    def data(self) -> DType | None:
+        """The type of data that `dot` multiplies with int8; None where either does."""
+        return _DATA.get(self.dot.rstrip("0123456789"))
+
+
+_DATA: Final = {"vpdpbusd": DType.UINT8, "sdot": DType.INT8}
+"""Of instructions that take one type alone."""
 
 
 SSE2: Final = Isa(dot="pmaddwd128", pair="pmaddwd128", lanes=4, registers=16, pixels=2)

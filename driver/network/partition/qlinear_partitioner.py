@@ -12,6 +12,7 @@ from tilefarm.errors import ModelError
 from tilefarm.target import Target
 from tilefarm.workload import AttrValue
 
+from compile_worker.isa import isa_of
 from driver.network.graph.grid import Grid
 from driver.network.graph.ir import IndexArray, Window
 from driver.network.integer.blocks import blocked_places, channel_rows
@@ -45,6 +46,7 @@ from driver.network.integer.qlinear import (
 from driver.network.integer.real_views import flat, merged
 from driver.network.partition.assembly import Assembly, Constant
 from driver.network.partition.concat import channel_order
+from driver.network.partition.data_signs import with_data_of
 from driver.network.partition.layers import pool_attrs
 from driver.network.partition.qlinear_calls import LayerCalls
 from driver.network.partition.qlinear_fusion import with_fused_operands
@@ -68,6 +70,7 @@ def partition_qlinear(graph: QuantGraph, target: Target) -> Network:
     Raises:
         ModelError: an operator has no kernel.
     """
+    graph = with_data_of(graph, isa_of(target.host).data)
     graph = with_fused_operands(with_spread_data(graph))
     partitioner = _Partitioner(graph, target)
     for node in graph.nodes:
