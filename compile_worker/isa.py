@@ -27,6 +27,7 @@ class Isa:
         registers: vectors that it holds.
         pixels: accumulators of sixteen lanes that stay in registers, next to what feeds them.
         exact_floats: vectors round as IEEE says; 32-bit NEON takes denormals for zero.
+        has_byte_tables: one instruction looks up 64 bytes, see `codegen.byte_tables`.
     """
 
     dot: str
@@ -35,6 +36,7 @@ class Isa:
     pixels: int
     exact_floats: bool = True
     pair: str = ""
+    has_byte_tables: bool = False
 
     @property
     def together(self) -> int:
@@ -65,12 +67,14 @@ _CLIENTS: Final = """alderlake raptorlake meteorlake gracemont sierraforest gran
     arrowlake-s lunarlake pantherlake clearwaterforest"""
 _SERVERS: Final = """cascadelake cooperlake icelake-client icelake-server rocketlake tigerlake
     sapphirerapids emeraldrapids graniterapids graniterapids-d diamondrapids znver4 znver5"""
+_WITH_VBMI: Final = f"cannonlake {_SERVERS.replace('cascadelake cooperlake', '')}"
 
 _PROCESSORS: Final[Mapping[str, str]] = {
     "avx2": f"x86-64-v3 haswell broadwell skylake znver1 znver2 znver3 {_CLIENTS}",
     "avxvnni": _CLIENTS,
     "avx512bw": f"x86-64-v4 skylake-avx512 cannonlake {_SERVERS}",
     "avx512vnni": _SERVERS,
+    "avx512vbmi": _WITH_VBMI,
     "dotprod": """cortex-a55 cortex-a65 cortex-a75 cortex-a76 cortex-a76ae cortex-a77 cortex-a78
         cortex-a78ae cortex-a78c cortex-a510 cortex-a710 cortex-a715 cortex-x1 cortex-x2 cortex-x3
         neoverse-n1 neoverse-n2 neoverse-v1 neoverse-v2 neoverse-e1 apple-m1 apple-m2 apple-m3
@@ -95,7 +99,8 @@ def isa_of(host: Host) -> Isa:
 
 def _x86(host: Host) -> Isa:
     if _has(host, "avx512bw"):
-        return AVX512_VNNI if _has(host, "avx512vnni") else AVX512
+        isa = AVX512_VNNI if _has(host, "avx512vnni") else AVX512
+        return replace(isa, has_byte_tables=_has(host, "avx512vbmi"))
     if _has(host, "avx2"):
         return AVX_VNNI if _has(host, "avxvnni") else AVX2
     return SSE2

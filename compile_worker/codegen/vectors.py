@@ -15,6 +15,7 @@ from typing import Final, cast
 
 from tilefarm.dtype import DType
 
+from compile_worker.codegen.byte_tables import looked_up
 from compile_worker.codegen.dots import DotWriter
 from compile_worker.codegen.interleave import interleaved, woven
 from compile_worker.codegen.lane_memory import LaneMemory
@@ -38,6 +39,7 @@ from compile_worker.ir.simplify import simplify
 from compile_worker.ir.stmt import For, Seq, Stmt, Store
 from compile_worker.ir.visit import mentioned, substitute
 from compile_worker.isa import Isa
+from compile_worker.passes.byte_tables import index_of_entry
 from compile_worker.passes.dot_products import Dot, dot_by
 
 _SMALL: Final = Interval(0, (1 << 31) - 1)
@@ -250,13 +252,26 @@ class Vectors(Scalars):
     def _load(self, expr: Load) -> str:
         (at,) = expr.index
         places = None if self._live else self._places(at)
-        if places is not None:
+        entry = index_of_entry(self._isa, expr)
+        if places is None and entry is not None:
+            found = self._looked_up(expr.buffer, entry)
+        elif places is not None:
             found = self._loaded(expr.buffer, places)
         else:
             found = self._gathered(expr.buffer, at)
         if expr.buffer.dtype is DType.BOOL:
             return self._text.op(f"trunc <{self._lanes} x i8> {found} to {self.kind(DType.BOOL)}")
         return found
+
+    def _looked_up(self, table: Buffer, entry: Expr) -> str:
+        """Any byte is an index, also where lanes are not live."""
+        return looked_up(
+            self._text,
+            self._outer.pointer(table),
+            self.value(entry),
+            self._lanes,
+            signed=entry.dtype is DType.INT8,
+        )
 
     def _loaded(self, buffer: Buffer, places: LanePlaces) -> str:
         start = self._outer.address(buffer, (places.base,), inbounds=False)

@@ -1,4 +1,4 @@
-"""Innermost loops of a CPU kernel become vectors of at most LANES lanes.
+"""Innermost loops of a CPU kernel become vectors of LANES lanes, or of more where all are bytes.
 
     for w in 0:56: y[w] = f(x[w])    ->    for w_c in 0:3: vectorized w_v in 0:16: y[w_c*16 + w_v]=…
                                            vectorized w_r in 0:8: y[w_r + 48] = …
@@ -16,12 +16,13 @@ from typing import Final
 from tilefarm.target import Target
 
 from compile_worker.ir.affine import linear
-from compile_worker.ir.expr import INDEX, Binary, Buffer, Call, Const, Expr, Load, Var
+from compile_worker.ir.expr import INDEX, Binary, Buffer, Call, Cast, Const, Expr, Load, Var
 from compile_worker.ir.func import Func
 from compile_worker.ir.simplify import simplify
 from compile_worker.ir.stmt import For, LoopKind, Seq, Stmt, Store, sequence
 from compile_worker.ir.visit import find, mentioned, substitute
 from compile_worker.isa import SCALAR, Isa, isa_of
+from compile_worker.passes.byte_tables import index_of_entry
 from compile_worker.passes.dot_products import dot_by
 from compile_worker.passes.nests import descend, of_kind, statements
 
@@ -29,7 +30,7 @@ LANES: Final = 16
 """Of one vector: the lanes of a blocked tensor, a cache line of int32."""
 
 _WIDEST: Final = 64
-"""Lanes that a schedule may ask for; a longer loop is cut."""
+"""Lanes that a schedule may ask for, a longer loop is cut; and bytes of a cache line."""
 
 _LEAST: Final = 4
 """Fewer lanes than this are not worth a vector."""
@@ -69,7 +70,24 @@ def _chosen(stmt: Stmt, isa: Isa, *, may: bool) -> Stmt:
         return For(stmt.var, stmt.extent, body, stmt.kind, stmt.marks)
     if stmt.kind is not LoopKind.SERIAL or not has_vector_code(stmt) or not _exact(stmt, isa):
         return stmt
-    return _cut(stmt)
+    return _cut(stmt, _WIDEST if stmt.extent >= _WIDEST and _is_of_bytes(stmt, isa) else LANES)
+
+
+def _is_of_bytes(loop: For, isa: Isa) -> bool:
+    """Whether iterations compute nothing but bytes, of neighbours or by tables."""
+    loads = list(find(loop, Load))
+    types = [each.buffer.dtype for each in of_kind(loop, Store)]
+    types += [each.dtype for kind in (Load, Cast) for each in find(loop, kind)]
+    return all(dtype is INDEX or dtype.nbytes == 1 for dtype in types) and all(
+        _step(each, loop.var) in (0, 1) or index_of_entry(isa, each) is not None for each in loads
+    )
+
+
+def _step(load: Load, var: Var) -> int | None:
+    """How far the elements of two iterations are apart, if that is known."""
+    terms, _ = linear(load.index[0])
+    step = terms.pop(var, 0)
+    return None if any(var in mentioned(term) for term in terms) else step
 
 
 def _with_products_inside(loop: For, isa: Isa) -> For | None:
@@ -126,19 +144,18 @@ def _exact(stmt: Stmt, isa: Isa) -> bool:
     )
 
 
-def _cut(loop: For) -> Stmt:
-    """The loop in vectors of LANES lanes, and one more of what is left."""
-    if loop.extent <= LANES:
+def _cut(loop: For, lanes: int = LANES) -> Stmt:
+    """The loop in vectors of so many lanes, and what is left in vectors of at most LANES."""
+    if loop.extent <= lanes:
         return _of_kind(loop, LoopKind.VECTORIZED)
-    whole, rest = divmod(loop.extent, LANES)
+    whole, rest = divmod(loop.extent, lanes)
     name = loop.var.name
     chunk, lane, last = Var(f"{name}_c"), Var(f"{name}_v"), Var(f"{name}_r")
-    inner = For(lane, LANES, _at(loop, chunk * LANES + lane), LoopKind.VECTORIZED)
+    inner = For(lane, lanes, _at(loop, chunk * lanes + lane), LoopKind.VECTORIZED)
     parts: list[Stmt] = [For(chunk, whole, inner, LoopKind.SERIAL, loop.marks)]
     if rest:
-        end = _at(loop, last + Const(whole * LANES, INDEX))
-        kind = LoopKind.VECTORIZED if rest >= _LEAST else LoopKind.SERIAL
-        parts.append(For(last, rest, end, kind))
+        end = For(last, rest, _at(loop, last + Const(whole * lanes, INDEX)))
+        parts.append(end if rest < _LEAST else _cut(end))
     return sequence(parts)
 
 

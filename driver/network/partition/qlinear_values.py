@@ -94,10 +94,17 @@ class QLinearValues:
         return LANES
 
     def held_block(self, name: str) -> int:
-        """Blocks in which a value is without a step for it."""
+        """Blocks in which a value is without a step for it.
+
+        What is row-major is so under any shape.
+        """
         known = self._held[name]
         wanted = self.wanted_block(name)
-        mine = [each.block for each in known if each.shape == self.shape(name)]
+        mine = [
+            each.block
+            for each in known
+            if each.shape == self.shape(name) or each.block == ROW_MAJOR
+        ]
         return wanted if wanted in mine or not mine else mine[0]
 
     def reshape(self, node: QuantNode) -> None:

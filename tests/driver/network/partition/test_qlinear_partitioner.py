@@ -228,6 +228,20 @@ def test_moves_tables_products_and_floats(tmp_path: Path) -> None:
     assert {"lookup", "qlinear_zip", "qlinear_matmul", "real_softmax"} <= set(names)
 
 
+def test_a_row_major_result_of_another_shape_is_read_as_it_is(tmp_path: Path) -> None:
+    nodes = [
+        node("Reshape", ["x", "heads"], "a"),
+        node("Reshape", ["x", "turned"], "b"),
+        node("MatMul", ["a", "b"], "p"),
+        node("Softmax", ["p"], "y", axis=3),
+    ]
+    shapes = {"heads": [1, 2, 5, 6], "turned": [1, 2, 6, 5]}
+    values = {name: np.array(shape) for name, shape in shapes.items()}
+    names = operators(partitioned(graph_of(tmp_path, nodes, (1, 5, 4, 3), **values), TARGETS[0]))
+    after = names[names.index("qlinear_matmul") + 1 :]
+    assert after == ["dequantize_linear", "real_softmax"]
+
+
 def transposed(tmp_path: Path, kernel: NDArray[np.float32]) -> list[str]:
     nodes = [
         node("ConvTranspose", ["x", "w"], "c", strides=[2, 2], pads=[1, 1, 1, 1]),
