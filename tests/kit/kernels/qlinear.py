@@ -160,6 +160,12 @@ def with_wide_weights(work: Workload) -> Workload:
     return replace(work, inputs=(data, replace(weight, dtype=DType.INT16), *rest))
 
 
+def with_zeros_around(workload: Workload) -> Workload:
+    """The workload with zeros around its image, as behind a ReLU."""
+    attrs = {**dict(workload.attrs), "fill": 0}
+    return replace(workload, attrs=tuple(attrs.items()))
+
+
 def with_addend(work: Workload) -> Workload:
     """A layer that adds a float32 of every channel."""
     addend = TensorSpec("addend", work.inputs[3].shape, DType.FLOAT32)

@@ -6,6 +6,7 @@ and whether threads share that.
 
 Each step of the reduction loads `blocks` vectors of weights, and a quad of data for each pixel.
 What is padded is copied to the stack: all channels of a tile, or a block of them before its step.
+Where zeros are around the image, nothing is: taps that see them are skipped.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import product
+from math import prod
 from typing import Final
 
 from tilefarm.space import Point
@@ -22,8 +24,10 @@ from tilefarm.workload import Workload
 
 from compile_worker.draft import Draft
 from compile_worker.generated import Generated
+from compile_worker.isa import isa_of
 from compile_worker.machines.cpu.space.windows import (
     ORDERS,
+    SKIPPED,
     STACK,
     copy_at,
     declare_rows,
@@ -44,7 +48,7 @@ from compile_worker.te.operators.groups import groups_of
 VERSION: Final = 1
 """Changes when the points of old records would mean other schedules."""
 
-_PADDINGS: Final = ("by tile", "by step")
+_PADDINGS: Final = ("by tile", "by step", "skipped")
 
 
 def convolution_space(workload: Workload, target: Target) -> Generated:
@@ -69,7 +73,10 @@ def space_with_steps(
     draft.constant("groups", groups)
     outermost = ("groups", "groups") if groups > 1 else ("row_tiles", "block_tiles")
     declare_shared(draft, workload, target, outermost)
-    space = draft.space(workload.operator, VERSION, first_valid(draft, _wished(draft)))
+    isa, lanes = isa_of(target.host), workload.outputs[0].shape[-1]
+    few_sums = isa.registers // 2 // -(-lanes // isa.lanes)
+    default = first_valid(draft, _wished(draft, max(1, few_sums)))
+    space = draft.space(workload.operator, VERSION, default)
     return Generated(space, partial(steps, workload, copy))
 
 
@@ -77,24 +84,38 @@ def _declare_padding(draft: Draft, workload: Workload) -> None:
     """Where the image is padded, and that it fits the stack there."""
     batch, blocks = workload.inputs[0].shape[0], workload.inputs[1].shape[1]
     row = padded_row_nbytes(workload)
-    draft.tunable("padding", range(len(_PADDINGS)), _PADDINGS)
+    paddings = _PADDINGS if _may_skip(workload) else _PADDINGS[:SKIPPED]
+    draft.tunable("padding", range(len(paddings)), paddings)
     draft.prod("tile_nbytes", "input_rows", coefficient=batch * blocks * row)
     draft.constant("step_nbytes", 0)
-    draft.select("padded_nbytes", "padding", ("tile_nbytes", "step_nbytes"))
+    nbytes = ("tile_nbytes", "step_nbytes", "step_nbytes")
+    draft.select("padded_nbytes", "padding", nbytes[: len(paddings)])
     draft.at_most("stack", "padded_nbytes", LOCAL_NBYTES, why=STACK)
 
 
-def _wished(draft: Draft) -> Iterator[dict[str, int]]:
-    """Points from the one that is best as a rule: shared, many sums, tall tiles, padded by tile."""
+def _may_skip(workload: Workload) -> bool:
+    """Whether what is around the image adds nothing, and pixels are vectors of channels."""
+    zeros = workload.attr_int("fill") == 0
+    return zeros and not is_wide(workload) and workload.inputs[0].shape[-1] > 1
+
+
+def _wished(draft: Draft, few_sums: int) -> Iterator[dict[str, int]]:
+    """Points from the one that is best as a rule: shared, nothing copied, many sums, tall tiles.
+
+    Where taps are skipped sums are few: LLVM moves more of them about at branches.
+    """
     paddings = draft.domain("padding") if draft.has("padding") else (0,)
-    for shared, padding, block, rows, order in product(
-        reversed(draft.domain("shared")),
-        paddings,
-        most_first(draft, "pixels", "blocks"),
-        reversed(draft.domain("rows")),
-        draft.domain("order"),
+    blocks = most_first(draft, "pixels", "blocks")
+    few = [each for each in blocks if prod(each.values()) <= few_sums]
+    for shared, padding in product(
+        reversed(draft.domain("shared")), sorted(paddings, key=lambda each: each != SKIPPED)
     ):
-        yield {**block, "rows": rows, "order": order, "padding": padding, "shared": shared}
+        for block, rows, order in product(
+            few if padding == SKIPPED else blocks,
+            reversed(draft.domain("rows")),
+            draft.domain("order"),
+        ):
+            yield {**block, "rows": rows, "order": order, "padding": padding, "shared": shared}
 
 
 def _steps(workload: Workload, copy: str, point: Point) -> Iterator[Step]:

@@ -31,6 +31,9 @@ _SHARED: Final = ("one thread", "all threads")
 ORDERS: Final = ("rows outside", "channels outside")
 """Which loops are around the others, of those that choose a tile."""
 
+SKIPPED: Final = 2
+"""The value of `padding` for: nothing is copied, and taps that see no pixel are left out."""
+
 STACK: Final = f"a local buffer has {LOCAL_NBYTES} bytes on the stack"
 
 
@@ -159,6 +162,13 @@ def sums_in_registers(loop: str, pixels: str, innermost: str) -> Iterator[Step]:
 
 
 def copy_at(copy: str, point: Point) -> Iterator[Step]:
-    """What is copied for a block, if anything is: a tile of the image, or a step of the sums."""
-    if copy:
+    """What is copied for a block, if anything is: a tile of the image, or a step of the sums.
+
+    Where the point says that nothing is, columns of the window are written out, so that it is known
+    which pixels of a row they see.
+    """
+    if copy and point["padding"] == SKIPPED:
+        yield Step("compute_inline", (copy,))
+        yield Step("unroll", ("conv_kw",))
+    elif copy:
         yield Step("compute_at", (copy, "out_h_0" if point["padding"] == 0 else "conv_ci"))

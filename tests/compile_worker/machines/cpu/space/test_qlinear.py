@@ -24,9 +24,11 @@ from compile_worker.codegen.parallel import parallel_loop
 from compile_worker.emit import kernel_object, kernel_text
 from compile_worker.generated import Generated
 from compile_worker.ir.interpret import interpret
+from compile_worker.ir.stmt import Alloc
 from compile_worker.isa import isa_of
 from compile_worker.lowering import lower
 from compile_worker.machines.cpu.space import cpu_space
+from compile_worker.passes.nests import of_kind
 from compile_worker.schedule import replay
 from compile_worker.te import nest_of
 
@@ -55,6 +57,16 @@ WORKS = {
     "filtered": qlinear.winograd(2, 4, (8, 8)),
     "dilated_depthwise": qlinear.depthwise(1, (8, 8), pad=(2, 2, 2, 2), dilation=(2, 2)),
 }
+ZEROS_AROUND = {
+    "zeros_around": qlinear.convolution(2, 4, (7, 7)),
+    "zeros_around_dilated": qlinear.convolution(1, 2, (9, 8), pad=(2, 4, 1, 3), dilation=(2, 3)),
+    "zeros_around_strided": qlinear.convolution(
+        1, 2, (6, 8), (3, 5), (2, 2), (1, 2, 1, 2), dtype=DType.INT8
+    ),
+    "zeros_around_groups": qlinear.convolution(4, 4, (5, 6), groups=2),
+    "zeros_around_phases": qlinear.transposed(),
+}
+WORKS.update({name: qlinear.with_zeros_around(work) for name, work in ZEROS_AROUND.items()})
 HOSTS = {**{name: host for name, (host, _) in X86.items()}, **ARM}
 
 
@@ -183,6 +195,32 @@ def test_what_is_too_large_for_the_stack_is_padded_step_by_step() -> None:
     assert space_of(qlinear.convolution(4, 4, (56, 56))).default["padding"] == 0
     long_rows = space_of(qlinear.depthwise(1, (3, 4000)))
     assert long_rows.default["place"] == 1
+
+
+def paddings(made: Generated) -> tuple[str, ...]:
+    return next(each.labels for each in made.space.tunables if each.name == "padding")
+
+
+@pytest.mark.parametrize("name", ZEROS_AROUND)
+def test_where_zeros_are_around_an_image_nothing_is_copied(name: str) -> None:
+    made = space_of(WORKS[name])
+    func = replay(made.trace(made.default), nest_of(WORKS[name], VNNI), VNNI)
+    local = [each.buffer.name for each in of_kind(lower(func, VNNI).body, Alloc)]
+    assert "padded" not in local
+    assert "by tile" in paddings(made)
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        qlinear.convolution(1, 1, (5, 5)),
+        qlinear.with_zeros_around(qlinear.image_convolution()),
+        qlinear.with_zeros_around(qlinear.convolution(1, 1, (5, 5), together=2)),
+    ],
+    ids=["zero point", "image", "pairs"],
+)
+def test_other_images_are_padded(work: Workload) -> None:
+    assert "skipped" not in paddings(space_of(work))
 
 
 def test_minimal_filtering_multiplies_half_as_often_by_the_instruction_of_pairs() -> None:
