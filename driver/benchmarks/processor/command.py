@@ -31,7 +31,13 @@ from driver.benchmarks.processor.kernels import (
     least_in_turns,
     turn_seconds,
 )
-from driver.benchmarks.processor.layers import LAYERS, MOBILENET, RESNET18, of_type
+from driver.benchmarks.processor.layers import (
+    LAYERS,
+    MOBILENET,
+    RESNET18,
+    as_in_networks,
+    of_type,
+)
 from driver.benchmarks.processor.network_command import add_network_options, run_networks
 from driver.benchmarks.processor.networks import NETWORKS
 from driver.benchmarks.processor.onednn import OneDnn, OneDnnError
@@ -70,9 +76,11 @@ Each layer is searched: its default schedule and --points others are compiled, c
 with the reference and timed. The best ones then take turns with oneDNN's kernel for the layer.
 Times are the least of the thread's, on one thread, caches warm, scales by channel and a zero point
 included; on both sides tensors lie as the kernels like them best, and weights are packed. Zero is
-0, as after a ReLU. oneDNN is measured where its library is installed. Sums are exact here; oneDNN's
-may saturate where a processor has no VNNI. Products are those of the definition: minimal filtering
-multiplies less often, and may be above the peak.
+0, as after a ReLU. Data of a sign that the processor's instruction does not take are moved by 128
+with their zero points, as in networks. oneDNN is measured where its library is installed. Sums are
+exact here; oneDNN's may saturate where a processor has no VNNI. Products are those of the
+definition: where filtering is minimal, or zeros around an image are skipped, fewer are multiplied,
+and speed may be above the peak.
 
 Goals: over ResNet-18's convolutions a geometric mean of at least {_LEAST_MEAN:g} times oneDNN's
 speed, none below {_LEAST_EACH:g}, and those of 3x3 and 7x7 at {_LEAST_OF_PEAK:.0%} of the measured
@@ -195,7 +203,7 @@ class _Bench:
         Raises:
             InfraError: a kernel gives another answer than the reference.
         """
-        workload = layer.workload()
+        workload = as_in_networks(layer, isa_of(self._target.host).data).workload()
         space = generate(workload, self._target)
         arrays = sample_inputs(workload, _SEED)
         (wanted,) = run_workload(workload, arrays).values()

@@ -52,3 +52,15 @@ def of_type(layer: QLinearLayer, dtype: DType) -> QLinearLayer:
     """The layer on data of a type, as after a ReLU: 0 is zero, which oneDNN has it easiest with."""
     clip = (0, 255) if dtype is DType.UINT8 else (-128, 127)
     return replace(layer, dtype=dtype, clip=clip)
+
+
+def as_in_networks(layer: QLinearLayer, dtype: DType | None) -> QLinearLayer:
+    """The layer as networks have it where dot products take data of `dtype`: moved by 128.
+
+    See `network/partition/data_signs.py`: no result changes, and neither do weights.
+    """
+    if dtype in (None, layer.dtype):
+        return layer
+    by = 128 if dtype is DType.UINT8 else -128
+    clip = (layer.clip[0] + by, layer.clip[1] + by)
+    return replace(layer, dtype=dtype, fill=layer.fill + by, zero=layer.zero + by, clip=clip)

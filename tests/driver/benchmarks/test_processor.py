@@ -17,7 +17,7 @@ from tilefarm.target import Host
 from driver.benchmarks.processor import command
 from driver.benchmarks.processor.command import LayerSeconds, figures_of
 from driver.benchmarks.processor.kernels import aligned, least_in_turns
-from driver.benchmarks.processor.layers import LAYERS, of_type
+from driver.benchmarks.processor.layers import LAYERS, as_in_networks, of_type
 from driver.benchmarks.processor.peak import peak_call
 from driver.cli import main
 from driver.network import QLinearLayer, Window, run_workload, sample_inputs
@@ -181,3 +181,23 @@ def packed_data(layer: QLinearLayer, x: np.ndarray) -> np.ndarray:
 
 def test_the_layers_are_those_of_the_networks() -> None:
     assert sum(each.products for name, each in LAYERS.items() if name[0] == "C") == 773_111_808
+
+
+@pytest.mark.parametrize("taken", [DType.UINT8, DType.INT8, None])
+@pytest.mark.parametrize("dtype", [DType.UINT8, DType.INT8])
+def test_data_of_the_other_sign_make_the_same_results(dtype: DType, taken: DType | None) -> None:
+    window = Window(kernel=(3, 3), stride=(1, 1), pad=(1, 1, 1, 1))
+    layer = of_type(QLinearLayer(data=(1, 16, 4, 4), outputs=16, window=window), dtype)
+    moved = as_in_networks(layer, taken)
+    assert moved.workload().inputs[0].dtype is (taken or dtype)
+    weight = np.random.default_rng(1).integers(-128, 128, (16, 16, 3, 3), np.int8)
+    arrays = sample_inputs(layer.workload(), 1) | {"weight": layer.packed(weight)}
+    by = moved.fill - layer.fill
+    more = by * weight.sum((1, 2, 3), dtype=np.int32).reshape(arrays["bias"].shape)
+    others = {
+        **arrays,
+        "data": (arrays["data"].astype(np.int16) + by).astype(moved.dtype.value),
+        "bias": arrays["bias"] - more,
+    }
+    results = run_workload(layer.workload(), arrays)["out"].astype(np.int16)
+    assert (run_workload(moved.workload(), others)["out"] == results + by).all()
