@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from tilefarm.dtype import DType
@@ -12,17 +12,21 @@ from tilefarm.workload import Workload
 
 from compile_worker.isa import isa_of
 from compile_worker.passes.flatten import LOCAL_NBYTES
-from compile_worker.schedule.cpu_room import ROOM, fitting, trace_of
+from compile_worker.schedule.cpu_room import ROOM, Call, fitting, trace_of
 from compile_worker.te.operators.dynamic_grids import LINE
+from compile_worker.te.operators.real_along import stages_along
 
 _ROWS: Final[Mapping[str, tuple[str, ...]]] = {
-    "real_softmax": ("total", "power", "top"),
-    "real_normalize": ("root", "squares", "away", "mean", "total"),
+    "real_softmax": ("share", "total", "power", "top"),
+    "real_normalize": ("share", "squares", "away", "mean", "total"),
 }
 """Stages of operators along an axis, those that are read first at the end."""
 
 _ALONG: Final = ("power", "away")
 """Those of them that are as long as the axis; they are computed twice where it is too long."""
+
+_SUMS: Final = ("squares", "top", "total")
+"""Those of them that combine what is along the axis, in several stages perhaps."""
 
 _FLOAT: Final = DType.FLOAT32.nbytes
 
@@ -30,31 +34,38 @@ _FLOAT: Final = DType.FLOAT32.nbytes
 def _reduce(workload: Workload, target: Target) -> Trace:
     """Sums of neighbours grow side by side."""
     del target
-    together = fitting(workload.inputs[0].shape[2], _FLOAT)
+    shape = workload.inputs[0].shape
+    stages = stages_along("all", shape)
     return trace_of(
-        ("split", "out_b", together),
-        ("compute_at", "all", "out_b_0"),
-        ("reorder", "all_r", "all_b"),
+        ("split", "out_b", fitting(shape[2], _FLOAT)),
+        *(("compute_at", stage, "out_b_0") for stage in stages),
+        _beside(stages),
     )
+
+
+def _beside(stages: Sequence[str]) -> Call:
+    """The order of the loops of the stage that combines terms: sums side by side innermost."""
+    return ("reorder", f"{stages[-1]}_r", f"{stages[-1]}_{'b' if len(stages) == 1 else 'i'}")
 
 
 def _rows(workload: Workload, target: Target) -> Trace:
     """Everything about one row, or about a few of them side by side, while it is in the cache."""
     del target
-    _, extent, beside = workload.inputs[0].shape
+    _, extent, beside = shape = workload.inputs[0].shape
     together = fitting(beside, extent * _FLOAT)
     stages = _ROWS[workload.operator]
     if workload.operator == "real_normalize" and not workload.attr_int("centered"):
         stages = tuple(stage for stage in stages if stage not in ("away", "mean", "total"))
     is_long = extent * _FLOAT > ROOM
     inlined = [stage for stage in stages if stage in _ALONG and is_long]
-    sums = [stage for stage in stages if stage in ("squares", "top", "total")]
+    parts = {name: stages_along(name, shape) for name in stages if name in _SUMS}
+    every = [part for stage in stages for part in parts.get(stage, (stage,))]
     return trace_of(
         *(("compute_inline", stage) for stage in inlined),
         ("split", "out_b", together),
         ("reorder", "out_b_0", "out_r", "out_b_1"),
-        *(("compute_at", stage, "out_b_0") for stage in stages if stage not in inlined),
-        *(("reorder", f"{stage}_r", f"{stage}_b") for stage in sums),
+        *(("compute_at", stage, "out_b_0") for stage in every if stage not in inlined),
+        *(_beside(each) for each in parts.values()),
     )
 
 

@@ -40,7 +40,7 @@ class ArrayWords:
         return np.asarray(np.sqrt(x))
 
     def power_of_two(self, k: FloatArray) -> FloatArray:
-        return np.asarray(np.ldexp(np.float32(1), k.astype(np.int32)))
+        return ((k.astype(np.int32) + 127) << 23).view(np.float32)
 
     def exponent(self, x: FloatArray) -> FloatArray:
         return np.asarray(np.frexp(x)[1] - 1, np.float32)

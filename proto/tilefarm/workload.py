@@ -141,18 +141,19 @@ OPERATORS: Final[Mapping[str, str]] = {
     " [C/l, l]: bias - zero * taps, which wraps: with taps the sum of a channel's weights, what a"
     " layer adds to products of data that are not less their zero point; no attrs",
     # On the CPU; everything is float32 in row-major order. Every operation rounds by itself, sums
-    # begin with 0 and take their terms in the order of the axes named, max(a, b) is a if a > b and
-    # otherwise b. Where attrs lo or hi are given, the result is min(max(result, lo), hi).
+    # begin with 0 and take their terms in the order of the axes named, but over R where B is 1 in
+    # that of `tilefarm.real.sums_of_neighbours`, max(a, b) is a if a > b and otherwise b. Where
+    # attrs lo or hi are given, the result is min(max(result, lo), hi).
     "real_map": "(x [N, M]) -> f(x), f as `tilefarm.real.FUNCTIONS` has it; attrs function, and its"
     " parameters a, b",
     "real_zip": "(a, b) -> f(a, b), f as `tilefarm.real.COMBINATIONS` has it; extents of 1 are"
     " repeated; attrs function",
     "real_reduce": "(x [A, R, B]) -> [A, B]: sum, prod, max or min over R, mean is the sum / R;"
     " attrs kind",
-    "real_normalize": "(x [A, R, B]) -> d / sqrt(sum of d*d over R / R + epsilon), d = x - (sum of"
-    " x over R / R), or x unless centered; attrs epsilon, centered (0 or 1)",
-    "real_softmax": "(x [A, R, B]) -> p / (sum of p over R), p = exp(x - max of x over R); no"
-    " attrs",
+    "real_normalize": "(x [A, R, B]) -> d * (1 / sqrt(sum of d*d over R / R + epsilon)), d = x -"
+    " (sum of x over R / R), or x unless centered; attrs epsilon, centered (0 or 1)",
+    "real_softmax": "(x [A, R, B]) -> p * (1 / (sum of p over R)), p = exp(x - max of x over R);"
+    " no attrs",
     "real_matmul": "(a [Z, M, K], b [Z, K, N][, bias [N]]) -> [Z, M, N]: (sum over k of a*b) +"
     " bias; an operand [1, ...] is the same for all of Z",
     "real_conv2d": "(x [N, G, Ci, H, W], weight [G, Ci, Kh, Kw, Co], bias [G, Co]) -> [N, G, Co,"

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 import pytest
-from tilefarm.real import COMBINATIONS, FUNCTIONS, is_exact
+from tilefarm.real import COMBINATIONS, FUNCTIONS, is_exact, sums_of_neighbours
 from tilefarm.real_arrays import applied, combined
 
 from driver.network.graph.functions import FUNCTIONS as REALS
@@ -50,11 +50,17 @@ def test_every_function_is_one_of_those_with_tables() -> None:
 
 
 def test_exponentials_reach_both_ends_of_float32() -> None:
-    ends = applied("exp", np.array([-1e9, -103.0, 0.0, 88.72, 89.0, 1e9], np.float32))
-    assert ends[0] == 0 < ends[1] < np.finfo(np.float32).tiny
-    assert ends[2] == 1
-    assert math.isclose(ends[3], math.exp(np.float32(88.72)), rel_tol=2e-7)
-    assert np.isinf(ends[4:]).all()
+    ends = applied("exp", np.array([-1e9, -87.5, -86.0, 0.0, 88.72, 89.0, 1e9], np.float32))
+    assert (ends[:2] == 0).all(), "there are no denormals"
+    assert math.isclose(ends[2], math.exp(-86.0), rel_tol=2e-7)
+    assert ends[3] == 1
+    assert math.isclose(ends[4], math.exp(np.float32(88.72)), rel_tol=2e-7)
+    assert np.isinf(ends[5:]).all()
+
+
+def test_numbers_in_a_row_are_combined_side_by_side_where_each_sum_has_two_at_least() -> None:
+    many = {3: 1, 7: 1, 8: 4, 15: 4, 16: 8, 64: 32, 127: 32, 128: 64, 5000: 64}
+    assert {count: sums_of_neighbours(count) for count in many} == many
 
 
 def test_logarithms_of_what_is_not_positive_are_minus_infinity() -> None:

@@ -1,8 +1,9 @@
 """Right answers in float32: what the CPU kernels on floats compute, operation by operation.
 
-Sums take their terms one after the other, in the order of the axes, and everything rounds to
-float32 by itself; `tilefarm.workload.OPERATORS` says what each operator means. The loops here run
-over the terms, numpy over everything else.
+Sums take their terms one after the other, in the order of the axes, or along a row some side by
+side (`tilefarm.real.sums_of_neighbours`), and everything rounds to float32 by itself;
+`tilefarm.workload.OPERATORS` says what each operator means. The loops here run over the terms,
+numpy over everything else.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from tilefarm.real import LOWEST
+from tilefarm.real import LOWEST, sums_of_neighbours
 from tilefarm.real_arrays import WORDS, applied, combined
 from tilefarm.workload import Workload
 
@@ -49,7 +50,7 @@ def real_normalize(workload: Workload, arrays: Arrays) -> Array:
     if workload.attr_int("centered"):
         away = x - (_along(x, "sum") / count)[:, None]
     spread = _along(away * away, "sum") / count + WORDS.number(workload.attr_float("epsilon"))
-    return combined("div", away, np.sqrt(spread)[:, None])
+    return away * combined("div", WORDS.number(1), np.sqrt(spread))[:, None]
 
 
 def real_softmax(workload: Workload, arrays: Arrays) -> Array:
@@ -57,7 +58,7 @@ def real_softmax(workload: Workload, arrays: Arrays) -> Array:
     del workload
     x = arrays["x"]
     power = applied("exp", x - _along(x, "max")[:, None])
-    return combined("div", power, _along(power, "sum")[:, None])
+    return power * combined("div", WORDS.number(1), _along(power, "sum"))[:, None]
 
 
 def real_matmul(workload: Workload, arrays: Arrays) -> Array:
@@ -101,8 +102,20 @@ def real_pool2d(workload: Workload, arrays: Arrays) -> Array:
 
 def _along(x: Array, kind: str) -> Array:
     """[A, B] of [A, R, B]."""
-    terms = (x[:, r] for r in range(x.shape[1]))
-    return _combined_in_order(kind, (x.shape[0], x.shape[2]), terms)
+    a, r, b = x.shape
+    together = sums_of_neighbours(r) if b == 1 else 1
+    if together == 1:
+        return _combined_in_order(kind, (a, b), (x[:, at] for at in range(r)))
+    whole = r - r % together
+    lines = x[:, :whole].reshape(a, -1, together)
+    sums = _combined_in_order(kind, (a, together), lines.swapaxes(0, 1))
+    function, _ = _KINDS[kind]
+    rest = r - whole
+    sums[:, :rest] = combined(function, sums[:, :rest], x[:, whole:, 0])
+    while together > 1:
+        together //= 2
+        sums = combined(function, sums[:, :together], sums[:, together:])
+    return sums
 
 
 _KINDS: Final[Mapping[str, tuple[str, float]]] = {

@@ -360,6 +360,7 @@ REAL_VARIANTS: Final[Mapping[str, Workload]] = {
     "real_zip_by_channel": real(
         "real_zip", (2, 5, 7), {"function": "slope"}, a=(2, 5, 7), b=(1, 5, 1)
     ),
+    "real_reduce_row": real("real_reduce", (2, 1), {"kind": "mean"}, x=(2, 130, 1)),
     "real_reduce_last": real("real_reduce", (3, 1), {"kind": "max"}, x=(3, 11, 1)),
     "real_normalize_root": real(
         "real_normalize", (2, 5, 6), {"epsilon": 0.5, "centered": 0}, x=(2, 5, 6)

@@ -31,6 +31,19 @@ def _total(terms: Iterable[F]) -> F:
     return total
 
 
+def _along(x: Array, row: Iterable[F]) -> F:
+    """The sum of a row of [A, R, B]: where B is 1, of columns first, then of halves of these."""
+    terms = list(row)
+    wide = [n for n in (64, 32, 16, 8, 4) if 2 * n <= len(terms) and x.shape[2] == 1]
+    if not wide:
+        return _total(terms)
+    sums = [_total(terms[i :: wide[0]]) for i in range(wide[0])]
+    while len(sums) > 1:
+        half = len(sums) // 2
+        sums = [F(a + b) for a, b in zip(sums[:half], sums[half:], strict=True)]
+    return sums[0]
+
+
 def _map(work: Workload, x: Array) -> Array:
     parameters = [work.attr_float(name) for name, _ in work.attrs if name in "ab"]
     return _clipped(work, applied(work.attr_str("function"), x, parameters))
@@ -54,7 +67,7 @@ def _rows(x: Array) -> Iterable[tuple[int, int, list[F]]]:
 def _reduce(work: Workload, x: Array) -> Array:
     out = np.zeros(work.outputs[0].shape, F)
     for a, b, row in _rows(x):
-        out[a, b] = max(row) if work.attr_str("kind") == "max" else _total(row) / F(len(row))
+        out[a, b] = max(row) if work.attr_str("kind") == "max" else _along(x, row) / F(len(row))
     return out
 
 
@@ -62,10 +75,10 @@ def _normalize(work: Workload, x: Array) -> Array:
     out = np.zeros_like(x)
     for a, b, row in _rows(x):
         count = F(len(row))
-        mean = _total(row) / count if work.attr_int("centered") else F(0)
+        mean = _along(x, row) / count if work.attr_int("centered") else F(0)
         away = [v - mean for v in row]
-        spread = _total(v * v for v in away) / count + F(work.attr_float("epsilon"))
-        out[a, :, b] = [v / np.sqrt(spread) for v in away]
+        spread = _along(x, (v * v for v in away)) / count + F(work.attr_float("epsilon"))
+        out[a, :, b] = [v * (F(1) / np.sqrt(spread)) for v in away]
     return out
 
 
@@ -73,7 +86,8 @@ def _softmax(work: Workload, x: Array) -> Array:
     out = np.zeros_like(x)
     for a, b, row in _rows(x):
         powers = list(applied("exp", np.array([v - max(row) for v in row])))
-        out[a, :, b] = [power / _total(powers) for power in powers]
+        share = F(1) / _along(x, powers)
+        out[a, :, b] = [power * share for power in powers]
     return out
 
 
