@@ -16,13 +16,18 @@ _YOUNG: Final = 10_000
 
 @contextmanager
 def gc_frozen() -> Iterator[None]:
-    """Leave what is there now alone within the block, and look at what is new less often."""
-    thresholds = gc.get_threshold()
+    """Leave what is there now alone within the block, and look at what is new less often.
+
+    Where most of it was left alone before, all of it is afterwards: no part can be thawed alone.
+    """
+    thresholds, before = gc.get_threshold(), gc.get_freeze_count()
     gc.collect()
     gc.freeze()
+    added = gc.get_freeze_count() - before
     gc.set_threshold(max(_YOUNG, thresholds[0]) if thresholds[0] else 0, *thresholds[1:])
     try:
         yield
     finally:
         gc.set_threshold(*thresholds)
-        gc.unfreeze()
+        if added > before:
+            gc.unfreeze()
