@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from operator import contains
 
 from tilefarm.space import (
     Constraint,
@@ -183,9 +184,7 @@ class Draft:
     ) -> tuple[tuple[int, ...], ...]:
         """Rows whose known variables have values of their domains."""
         domains = [set(self._variables[key].domain) for key in keys]
-        found = tuple(
-            row for row in rows if all(row[at] in domain for at, domain in enumerate(domains))
-        )
+        found = tuple(row for row in rows if all(map(contains, domains, row)))
         if not found:
             raise Emptied(name, why)
         return found

@@ -6,6 +6,7 @@ import ast
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -24,7 +25,13 @@ def words_of(name: str) -> list[str]:
     return [word.lower() for word in _WORD.findall(name)]
 
 
-def names() -> Iterator[tuple[str, str]]:
+@cache
+def names() -> tuple[tuple[str, str], ...]:
+    """The names of this tree."""
+    return tuple(_names())
+
+
+def _names() -> Iterator[tuple[str, str]]:
     """Names of folders, modules and public classes, each with where it stands."""
     for package in PACKAGES:
         for path in sorted((ROOT / package).rglob("*")):

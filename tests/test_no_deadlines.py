@@ -68,7 +68,8 @@ def test_nothing_waits_for_a_time() -> None:
     found = {
         f"{path.relative_to(TESTS).as_posix()}::{name}"
         for path in TESTS.rglob("*.py")
-        for name in pauses(ast.parse(path.read_text()))
+        if "sleep" in (text := path.read_text())
+        for name in pauses(ast.parse(text))
     }
     assert found == PAUSES.keys(), "wait for an event, or say what the time is"
 

@@ -63,6 +63,8 @@ def functions(
 ) -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
     """The functions of a module, and those of its classes and functions, by dotted name."""
     for node in ast.iter_child_nodes(scope):
+        if isinstance(node, ast.expr):
+            continue  # where no function can stand that has a name
         name = within
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             name = f"{within}.{node.name}".removeprefix(".")

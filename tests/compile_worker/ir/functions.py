@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, Final
 
 from hypothesis import strategies as st
@@ -83,6 +84,7 @@ def _literals() -> st.SearchStrategy[Expr]:
     return st.one_of(floats, truths, integers)
 
 
+@cache
 def values(depth: int) -> st.SearchStrategy[Expr]:
     """Expressions of any form; their types need not agree."""
     loads = st.builds(lambda i, j: Load(INTS, (i, j)), index_exprs(), index_exprs())
@@ -142,6 +144,7 @@ def _kernels() -> st.SearchStrategy[Stmt]:
     )
 
 
+@cache
 def statements(depth: int) -> st.SearchStrategy[Stmt]:
     """Statements of any form, down to `depth` below."""
     modules, directions = st.sampled_from(Module), st.sampled_from(["load", "store"])

@@ -53,8 +53,10 @@ def test_a_layer_keeps_its_promise() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name, work in KINDS.items() if has_space(work, SIM)])
+@pytest.mark.parametrize("name", KINDS)
 def test_every_kind_keeps_its_promise(name: str) -> None:
+    if not has_space(KINDS[name], SIM):
+        pytest.skip("there is nothing to choose")
     found = check_layer(task(name, 6, 6))
     assert found.wrong == ()
     assert len(found.working) <= 1

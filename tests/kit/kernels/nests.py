@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Any, Final
 
 import numpy as np
@@ -642,6 +643,7 @@ VARS: Final = {Var("i"): 4, Var("j"): 6, Var("k"): 1}
 """Variables of `index_exprs` and their extents."""
 
 
+@cache
 def index_exprs() -> st.SearchStrategy[Expr]:
     """Index arithmetic over VARS, with everything that simplification knows."""
     variables: st.SearchStrategy[Expr] = st.sampled_from(list(VARS))
