@@ -60,7 +60,7 @@ def by_group(workload: Workload) -> Workload:
 
 
 def _parameter(spec: TensorSpec, groups: int) -> TensorSpec:
-    if spec.name == "unit":
+    if spec.name in ("unit", "weight_zero"):
         return spec
     return _split(spec, int(spec.name == "other"), groups)
 

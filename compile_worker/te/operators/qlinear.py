@@ -28,12 +28,13 @@ PAIR: Final = 2
 
 
 def qlinear_conv2d(workload: Workload, inputs: list[Tensor]) -> list[Tensor]:
-    """Stages [padded] or wide, conv and the output.
+    """Stages [padded] or wide, conv, [zeros] and the output.
 
     data [N, Ci, H, W, 1, c], weight [Co, Ci, Kh, Kw, c/p, l, p], p = 4 or 2, or by groups: [N, G,
     Ci, ...] and [G, Co, Ci, ...]. Data of c = 1 have neighbours along the row, [Co, Ci, Kh, Kw/p,
     1, l, p]: an image of three channels is rows of W*3 bytes. Pairs are for instructions that
-    multiply int16: `wide` is the padded image of int16.
+    multiply int16: `wide` is the padded image of int16. Where weights have a zero point [l, p],
+    `zeros` are what it adds to the sums: the same for all blocks of channels.
     """
     data, weight = inputs[:2]
     *_, blocks, kernel_h, kernel_w, groups, _, together = weight.shape
@@ -58,7 +59,24 @@ def qlinear_conv2d(workload: Workload, inputs: list[Tensor]) -> list[Tensor]:
         return total(DType.INT32, over, product)
 
     conv = compute("conv", _axes(workload), element)
-    return [*before, conv, by_channel(conv, inputs, workload)]
+    zero = next((each for each in inputs if each.buffer.name == "weight_zero"), None)
+    if zero is None:
+        return [*before, conv, by_channel(conv, inputs, workload)]
+
+    def zeros_under(*at: Var) -> Reduction:
+        n, *g, h, w, b, o = at
+
+        def product(ci: Var, kh: Var, kw: Var, q: Var, j: Var) -> Expr:
+            row, column = _pixel(workload, h, w, kh, kw)
+            pixel = widened(image[n, *g, ci, row, column, b, q * together + j])
+            return pixel * widened(zero[o, j])
+
+        over = {"ci": blocks, "kh": kernel_h, "kw": kernel_w, "q": groups, "j": together}
+        return total(DType.INT32, over, product)
+
+    axes = {name: extent for name, extent in _axes(workload).items() if name != "co"}
+    zeros = compute("zeros", axes, zeros_under)
+    return [*before, conv, zeros, by_channel(conv, inputs, workload, zeros)]
 
 
 def qlinear_depthwise2d(workload: Workload, inputs: list[Tensor]) -> list[Tensor]:

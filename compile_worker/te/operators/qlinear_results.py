@@ -61,10 +61,13 @@ def combined(workload: Workload, a: Expr, b: Expr) -> Expr:
     return function(grid_of(workload, "a_").reals(a), grid_of(workload, "b_").reals(b))
 
 
-def by_channel(sums: Tensor, inputs: Sequence[Tensor], workload: Workload) -> Tensor:
+def by_channel(
+    sums: Tensor, inputs: Sequence[Tensor], workload: Workload, less: Tensor | None = None
+) -> Tensor:
     """The output of sums that a layer has for its channels [N, ..., l], with bias and scale.
 
     `inputs` are the layer's; those of channels have the axes of `sums` between N and its pixels.
+    `less` is what the sums of all channels are too large by: it has their axes but the blocks.
     """
     named = {each.buffer.name: each for each in inputs}
     bias, scale, addend = named["bias"], named["scale"], named.get("addend")
@@ -72,7 +75,8 @@ def by_channel(sums: Tensor, inputs: Sequence[Tensor], workload: Workload) -> Te
 
     def real(*at: Var) -> Expr:
         channel = (*at[1 : 1 + groups], at[-1])
-        scaled = Cast(DType.FLOAT32, sums[at] + bias[channel]) * scale[channel]
+        whole = sums[at] if less is None else sums[at] - less[*at[:groups], *at[1 + groups :]]
+        scaled = Cast(DType.FLOAT32, whole + bias[channel]) * scale[channel]
         return scaled if addend is None else scaled + addend[channel]
 
     return result(axes_of(sums), real, workload, named.get("other"))

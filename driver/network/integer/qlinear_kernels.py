@@ -47,6 +47,8 @@ _LARGEST: Final = 255
 def qlinear_conv2d(workload: Workload, arrays: Arrays) -> Array:
     """A convolution of blocks of channels, or of an image with its channels along the rows."""
     weight = arrays["weight"]
+    if "weight_zero" in arrays:
+        weight = weight.astype(np.int16) - arrays["weight_zero"]
     if arrays["data"].shape[-1] == 1:
         co, ci, rows, groups, _, lanes, together = weight.shape
         taps = weight.transpose(0, 5, 1, 2, 3, 4, 6)

@@ -12,7 +12,7 @@ from tilefarm.target import Target
 from tilefarm.workload import AttrValue
 
 from compile_worker.isa import isa_of
-from compile_worker.te.operators.qlinear import PAIR
+from compile_worker.te.operators.qlinear import PAIR, QUAD
 from driver.network.graph.ir import Shape, Window
 from driver.network.integer.qir import Int16Array, Int32Array, QuantGraph, QuantNode
 from driver.network.integer.qlinear import (
@@ -36,6 +36,7 @@ from driver.network.partition.qlinear_weights import (
     joined_planes,
     leaves_int8,
     weight_planes,
+    zero_within_int8,
 )
 
 _WHY: Final = "as the quantized model defines it"
@@ -59,13 +60,15 @@ class LayerCalls:
         weight = centered_weights(op)
         n, inputs, height, width = self._values.shape(node.inputs[0])
         is_depthwise = op.groups == inputs == len(weight) and op.groups > 1
-        is_depthwise &= len(self._planes(weight)) == 1
+        is_depthwise &= len(self._planes(weight, 0)) == 1
         bias, groups, macs = centered_bias(op, weight), 1, math.prod(weight.shape[1:])
         if not is_depthwise:
             weight, groups = grouped_weights(weight, op.groups)
         data = (n, inputs, height, width)
-        planes = self._planes(weight)
-        layer = replace(self._layer(node, op, data, op.window, planes), depthwise=is_depthwise)
+        zero = 0 if is_depthwise else self._zero(weight, data, op.window)
+        planes = self._planes(weight, zero)
+        layer = self._layer(node, op, data, op.window, planes, zero)
+        layer = replace(layer, depthwise=is_depthwise)
         if len(planes) == groups == 1:
             layer = layer.packed_by(self._isa.together)
         if len(planes) == 1:
@@ -88,8 +91,9 @@ class LayerCalls:
                 data = (n, channels, height, width)
                 window = replace(PIXEL, kernel=(height, width))
                 taps = weight.reshape(len(weight), channels, height, width)
-        planes = self._planes(taps)
-        layer = self._layer(node, op, data, window, planes)
+        zero = self._zero(taps, data, window)
+        planes = self._planes(taps, zero)
+        layer = self._layer(node, op, data, window, planes, zero)
         if window is not PIXEL:
             source, seen = before.tensor, before.stored
         else:
@@ -126,9 +130,15 @@ class LayerCalls:
             node, "qlinear_conv2d_transpose", {"data": (source, seen)}, constants, attrs, macs
         )
 
-    def _planes(self, weight: Int16Array) -> list[Int16Array]:
+    def _zero(self, weight: Int16Array, data: tuple[int, int, int, int], window: Window) -> int:
+        """What brings weights back to int8, where the kernel knows that and quads are faster."""
+        sizes = QLinearLayer(data=data, outputs=len(weight), window=window)
+        is_known = self._isa.together == QUAD and sizes.admits_zero
+        return zero_within_int8(weight) if is_known else 0
+
+    def _planes(self, weight: Int16Array, zero: int) -> list[Int16Array]:
         """The weights as they are if the target's instruction takes them; otherwise of int8."""
-        return [weight] if self._isa.pair else weight_planes(weight)
+        return [weight] if zero or self._isa.pair else weight_planes(weight)
 
     def _layer(
         self,
@@ -137,9 +147,10 @@ class LayerCalls:
         data: tuple[int, int, int, int],
         window: Window,
         planes: list[Int16Array],
+        zero: int,
     ) -> QLinearLayer:
         """The layer on an image of that shape, packed for the target's instruction."""
-        wide = any(map(leaves_int8, planes))
+        wide = not zero and any(map(leaves_int8, planes))
         return QLinearLayer(
             data=data,
             outputs=len(op.weight),
@@ -150,6 +161,7 @@ class LayerCalls:
             clip=(op.to.lo, op.to.hi),
             together=PAIR if wide else self._isa.together,
             wide=wide,
+            weight_zero=zero,
         )
 
     def _repeated(
@@ -208,6 +220,9 @@ class LayerCalls:
             "weight": Constant(f"{node.name}.weight", layer.packed(weight)),
             **self._lanes(node, op, bias, len(weight)),
         }
+        if layer.weight_zero:
+            zeros = np.full((LANES, layer.together), layer.weight_zero, np.int8)
+            constants["weight_zero"] = Constant(f"{node.name}.weight_zero", zeros)
         data = {"data": (source, kernel.inputs[0].shape)}
         macs *= math.prod(self._values.shape(node.output))
         self._emit(node, kernel.operator, data, constants, attrs, macs)

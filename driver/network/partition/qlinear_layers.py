@@ -53,6 +53,7 @@ class QLinearLayer:
         together: products that a lane of the processor's instruction sums, 4 or 2, as its `Isa`
             has them; weights are packed for it.
         wide: weights may leave int8, and are pairs of int16.
+        weight_zero: what is added to weights that may leave int8 so that they do not.
         winograd: by minimal filtering, of pairs; where `admits_winograd`.
     """
 
@@ -66,6 +67,7 @@ class QLinearLayer:
     clip: tuple[int, int] = (0, 255)
     together: int = QUAD
     wide: bool = False
+    weight_zero: int = 0
     winograd: bool = False
 
     def packed_phases(self, weight: NDArray[np.integer[Any]]) -> NDArray[np.int8]:
@@ -106,6 +108,17 @@ class QLinearLayer:
             and self.data[0] * blocks * LANES * rows * tiles * POINTS * 2 <= LOCAL_NBYTES
         )
 
+    @property
+    def admits_zero(self) -> bool:
+        """Whether its kernel knows a zero point of weights: not along rows, and with stack."""
+        top, left, bottom, right = self.window.pad
+        rows = (self.window.kernel[0] - 1) * self.window.dilation[0] + 1
+        columns = left + self.data[3] + right
+        blocks = -(-self.data[1] // LANES)
+        nbytes = self.data[0] * blocks * LANES * rows * columns
+        is_padded = any((top, left, bottom, right))
+        return not self.along_rows and (nbytes <= LOCAL_NBYTES or not is_padded)
+
     def packed_by(self, together: int) -> QLinearLayer:
         """The layer as instructions that sum so many products of a lane do it fastest."""
         points = _blocks(self) * LANES * self.data[1] * self.window.kernel[0] * POINTS
@@ -125,7 +138,8 @@ class QLinearLayer:
 
     def packed(self, weight: NDArray[np.integer[Any]]) -> NDArray[Any]:
         """Weights [Co, Ci or 1, Kh, Kw] as the kernel reads them."""
-        return _PACKERS[self._form](weight.astype(self.weight_dtype.value), self.together)
+        packed = _PACKERS[self._form](weight.astype(np.int16), self.together)
+        return (packed + np.int16(self.weight_zero)).astype(self.weight_dtype.value)
 
     @property
     def _form(self) -> str:

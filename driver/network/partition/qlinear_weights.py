@@ -1,11 +1,13 @@
 """Weights of layers in ONNX's own arithmetic as a processor's kernels take them.
 
-Kernels multiply data with integers and know no zero points:
+Kernels multiply data with integers and know no zero points of them:
 
     sum of (x - zx) * (w - zw) + bias  =  sum of x * v + (bias - zx * sum of v),  v = w - zw
 
-where what is around an image is zx. Where v leaves int8 it is int16 if the processor multiplies
-that; otherwise a sum of two or three planes of int8, and kernels read the data as many times.
+where what is around an image is zx. Where v leaves int8, v + z may stay there for one z, and that
+times the sum of x comes off again; z is the zero point that the kernel knows. Otherwise v is int16
+if the processor multiplies that, or a sum of two or three planes of int8, and kernels read the data
+as many times.
 Groups of channels that fill no blocks are taken together, with zeros between them.
 """
 
@@ -31,6 +33,17 @@ def centered_weights(layer: QLinearLayer) -> Int16Array:
 def leaves_int8(weight: Int16Array) -> bool:
     """Whether any of some weights does."""
     return bool(weight.min(initial=0) < INT8_MIN or weight.max(initial=0) > INT8_MAX)
+
+
+def zero_within_int8(weight: Int16Array) -> int:
+    """The number nearest 0 with which weights, and 0 for what fills up, stay within int8.
+
+    0 where there is none.
+    """
+    low, high = int(weight.min(initial=0)), int(weight.max(initial=0))
+    if high - low > INT8_MAX - INT8_MIN:
+        return 0
+    return max(INT8_MIN - low, 0) + min(INT8_MAX - high, 0)
 
 
 def weight_planes(weight: Int16Array) -> list[Int16Array]:

@@ -13,7 +13,11 @@ from tilefarm.workload import Workload
 Array = npt.NDArray[Any]
 
 
-def _conv2d(work: Workload, data: Array, weight: Array, **rest: Array) -> Array:
+def _conv2d(
+    work: Workload, data: Array, weight: Array, weight_zero: Array | None = None, **rest: Array
+) -> Array:
+    if weight_zero is not None:
+        weight = weight.astype(np.int64) - weight_zero
     if data.shape[-1] == 1:
         weight = np.moveaxis(weight, -1, -3).reshape(*weight.shape[:3], -1, 1, weight.shape[-2], 1)
     groups = dict(work.attrs).get("groups", 1)

@@ -166,6 +166,12 @@ def with_zeros_around(workload: Workload) -> Workload:
     return replace(workload, attrs=tuple(attrs.items()))
 
 
+def with_weight_zero(work: Workload) -> Workload:
+    """A layer whose weights have a zero point."""
+    zero = TensorSpec("weight_zero", work.inputs[1].shape[-2:], DType.INT8)
+    return replace(work, inputs=(*work.inputs, zero))
+
+
 def with_addend(work: Workload) -> Workload:
     """A layer that adds a float32 of every channel."""
     addend = TensorSpec("addend", work.inputs[3].shape, DType.FLOAT32)
@@ -241,6 +247,13 @@ EXAMPLES: Final[Mapping[str, Workload]] = {
     "qlinear_conv2d_pairs_image": image_convolution(together=2),
     "qlinear_conv2d_wide": with_wide_weights(convolution(2, 2, (4, 5), together=2)),
     "qlinear_conv2d_wide_image": with_wide_weights(image_convolution(together=2, dtype=DType.INT8)),
+    "qlinear_conv2d_zero": with_weight_zero(convolution(2, 2, (4, 5), stride=(2, 1))),
+    "qlinear_conv2d_zero_1x1": with_other(
+        with_weight_zero(convolution(2, 1, (1, 5), (1, 1), pad=(0, 0, 0, 0), dtype=DType.INT8))
+    ),
+    "qlinear_conv2d_zero_grouped": with_weight_zero(
+        with_addend(convolution(4, 2, (3, 4), groups=2))
+    ),
     "qlinear_conv2d_grouped": with_addend(convolution(4, 6, (5, 4), groups=2)),
     "qlinear_conv2d_one_block_groups": convolution(3, 3, (4, 3), groups=3, dtype=DType.INT8),
     "qlinear_conv2d_addend": with_addend(convolution(1, 2)),

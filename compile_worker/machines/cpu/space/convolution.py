@@ -81,10 +81,14 @@ def space_with_steps(
 
 
 def _declare_padding(draft: Draft, workload: Workload) -> None:
-    """Where the image is padded, and that it fits the stack there."""
+    """Where the image is padded, and that it fits the stack there.
+
+    What a zero point of weights adds is summed beside the steps, so nothing is padded within one.
+    """
     batch, blocks = workload.inputs[0].shape[0], workload.inputs[1].shape[1]
     row = padded_row_nbytes(workload)
-    paddings = _PADDINGS if _may_skip(workload) else _PADDINGS[:SKIPPED]
+    by_step = _PADDINGS if _may_skip(workload) else _PADDINGS[:SKIPPED]
+    paddings = by_step if workload.tensor("weight_zero") is None else _PADDINGS[:1]
     draft.tunable("padding", range(len(paddings)), paddings)
     draft.prod("tile_nbytes", "input_rows", coefficient=batch * blocks * row)
     draft.constant("step_nbytes", 0)
@@ -125,6 +129,7 @@ def _steps(workload: Workload, copy: str, point: Point) -> Iterator[Step]:
     yield Step("split", ("out_w", point["pixels"]))
     yield Step("split", ("out_h", point["rows"]))
     yield Step("reorder", (*outer, "out_h_1", "out_w_0", "out_w_1", "out_co_1"))
-    yield from sums_in_registers("out_w_0", "out_w_1", "q")
+    has_zeros = workload.tensor("weight_zero") is not None
+    yield from sums_in_registers("out_w_0", "out_w_1", "q", has_zeros=has_zeros)
     yield from copy_at(copy, point)
     yield from shared_step(workload, point, "out_g" if point["groups"] > 1 else outer[0])

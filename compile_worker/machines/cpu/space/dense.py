@@ -93,7 +93,8 @@ def _steps(workload: Workload, point: Point) -> Iterator[Step]:
     yield Step("split", ("out_w", point["columns"]))
     yield Step("split", ("out_w_1", point["pixels"]))
     yield Step("reorder", (*outer, "out_w_1_0", "out_w_1_1", "out_co_1"))
-    yield from sums_in_registers("out_w_1_0", "out_w_1_1", "q")
+    has_zeros = workload.tensor("weight_zero") is not None
+    yield from sums_in_registers("out_w_1_0", "out_w_1_1", "q", has_zeros=has_zeros)
     if is_wide(workload):
         yield Step("compute_at", ("wide", "out_w_0"))
     yield from shared_step(workload, point, "out_g" if point["groups"] > 1 else outer[0])

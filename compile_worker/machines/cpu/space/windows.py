@@ -145,7 +145,9 @@ def most_first(draft: Draft, *names: str) -> list[dict[str, int]]:
     return sorted(values, key=lambda each: (-prod(each.values()), max(each.values())))
 
 
-def sums_in_registers(loop: str, pixels: str, innermost: str) -> Iterator[Step]:
+def sums_in_registers(
+    loop: str, pixels: str, innermost: str, *, has_zeros: bool = False
+) -> Iterator[Step]:
     """Compute the sums of a block inside `loop`, over the whole reduction, and write them out.
 
     Pixels are before blocks, so that a quad of data is spread only once.
@@ -153,8 +155,13 @@ def sums_in_registers(loop: str, pixels: str, innermost: str) -> Iterator[Step]:
     Args:
         loop: of the output, around a block of `pixels` and channels.
         innermost: the axis of the reduction inside the window.
+        has_zeros: the sums of what is multiplied by the weights' zero point are there too.
     """
     reduction = ("ci", "kh", "kw", innermost, "w", "co", "b", "j", "o")
+    if has_zeros:
+        yield Step("compute_at", ("zeros", loop))
+        yield Step("reorder", tuple(f"zeros_{each}" for each in reduction if each != "co"))
+        yield Step("unroll", ("zeros_w",))
     yield Step("compute_at", ("conv", loop))
     yield Step("reorder", tuple(f"conv_{each}" for each in reduction))
     for each in ("conv_w", "conv_co", pixels, "out_co_1"):

@@ -13,8 +13,8 @@ from kit.networks.onnx_models import model, node, saved
 from numpy.typing import NDArray
 from tilefarm.dtype import DType
 from tilefarm.errors import DataError, SettingsError
-from tilefarm.processors import X86_64, processor
-from tilefarm.target import Host, load_target
+from tilefarm.processors import AARCH64, X86_64, processor
+from tilefarm.target import Host, Target, load_target
 
 from compile_worker.isa import isa_of
 from driver.network.frontend.onnx import import_model
@@ -23,6 +23,7 @@ from driver.network.integer.network import Network
 from driver.network.integer.reference import run_integer, run_network
 from driver.network.partition.partitioner import partition_network
 from driver.network.partition.qlinear_layers import QLinearLayer
+from driver.network.partition.qlinear_weights import zero_within_int8
 from driver.network.quantize.fitting import quantize_for
 from driver.network.quantize.options import Quantization
 
@@ -144,6 +145,80 @@ def test_weights_that_leave_int8_are_read_once_where_int16_is_multiplied(
     else:
         assert names == [f"qlinear_{'depthwise2d' if case == 'depthwise' else 'conv2d'}"]
         assert network.steps[1].workload.inputs[1].dtype is DType.INT16
+
+
+QUADS = (
+    VNNI,
+    load_target("cpu:neoverse-n1"),
+    processor("cpu without sdot", Host(triple=AARCH64, cpu="cortex-a53")),
+)
+
+
+def of_one_zero(
+    tmp_path: Path, aim: Target, weight: tuple[int, ...], size: int = 6, **attrs: Any
+) -> Network:
+    """A QLinearConv of uint8 weights, of which some are at the ends, less 131; right as it is."""
+    channels = weight[1] * attrs.get("group", 1)
+    values = {
+        "w": RNG.choice(np.array([0, 1, 130, 255], np.uint8), weight),
+        "w.zero": np.array(131, np.uint8),
+        "w.scale": np.array(0.004, np.float32),
+        "scale": np.array(0.02, np.float32),
+        "zero": np.array(119, np.uint8),
+    }
+    grid = ["scale", "zero"]
+    nodes = [
+        node("QuantizeLinear", ["x", *grid], "q"),
+        node("QLinearConv", ["q", *grid, "w", "w.scale", "w.zero", *grid], "c", **attrs),
+        node("DequantizeLinear", ["c", *grid], "y"),
+    ]
+    path = saved(model(nodes, values, x=(1, channels, 7, size)), tmp_path)
+    quantized = quantize_for(aim, import_model(path, keeps_integers=True), None, Quantization())
+    network = partition_network(quantized, aim)
+    data = {"x": RNG.normal(0, 2, (1, channels, 7, size)).astype(np.float32)}
+    wanted, found = run_integer(quantized, data), run_network(network, data)
+    np.testing.assert_array_equal(found["y"], wanted["y"])
+    return network
+
+
+@pytest.mark.parametrize("aim", QUADS, ids=lambda aim: aim.name)
+@pytest.mark.parametrize("case", ["blocks", "full groups"])
+def test_quads_of_weights_keep_a_zero_point_that_all_have(
+    case: str, aim: Target, tmp_path: Path
+) -> None:
+    weight, attrs = WIDE[case]
+    network = of_one_zero(tmp_path, aim, weight, **attrs)
+    assert operators(network)[1:-1] == ["qlinear_conv2d"]
+    (layer,) = (step.workload for step in network.steps if step.workload.tensor("weight"))
+    assert layer.inputs[1].dtype is DType.INT8
+    assert layer.inputs[-1].name == "weight_zero"
+
+
+@pytest.mark.parametrize("case", ["pairs", "image", "depthwise", "no room"])
+def test_other_weights_are_int16(case: str, tmp_path: Path) -> None:
+    """Where pairs are multiplied anyway, in layers of other forms, and where no row fits."""
+    weight, attrs = WIDE["blocks" if case in ("pairs", "no room") else case]
+    aim = load_target("cpu:x86-64-v3") if case == "pairs" else VNNI
+    network = of_one_zero(tmp_path, aim, weight, 700 if case == "no room" else 6, **attrs)
+    (layer,) = (step.workload for step in network.steps if step.workload.tensor("weight"))
+    assert layer.inputs[1].dtype is DType.INT16
+    assert layer.tensor("weight_zero") is None
+
+
+@pytest.mark.parametrize(
+    ("least", "most", "zero"),
+    [
+        (-128, 127, 0),
+        (-131, 124, 3),
+        (-100, 155, -28),
+        (0, 255, -128),
+        (20, 255, -128),
+        (-1, 255, 0),
+    ],
+)
+def test_the_zero_point_of_weights_brings_them_to_int8(least: int, most: int, zero: int) -> None:
+    weight = np.array([least, most], np.int16)
+    assert zero_within_int8(weight) == zero
 
 
 @pytest.mark.parametrize(("channels", "filtered"), [(256, True), (512, False)])
