@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import product
-from math import prod
 from typing import Final
 
 from tilefarm.space import Point
@@ -75,7 +74,7 @@ def space_with_steps(
     declare_shared(draft, workload, target, outermost)
     isa, lanes = isa_of(target.host), workload.outputs[0].shape[-1]
     few_sums = isa.registers // 2 // -(-lanes // isa.lanes)
-    default = first_valid(draft, _wished(draft, max(1, few_sums)))
+    default = first_valid(draft, _wished(draft, few_sums))
     space = draft.space(workload.operator, VERSION, default)
     return Generated(space, partial(steps, workload, copy))
 
@@ -104,22 +103,25 @@ def _may_skip(workload: Workload) -> bool:
 
 
 def _wished(draft: Draft, few_sums: int) -> Iterator[dict[str, int]]:
-    """Points from the one that is best as a rule: shared, nothing copied, many sums, tall tiles.
+    """Points from the one that is best as a rule: shared, nothing copied, tall tiles.
 
-    Where taps are skipped sums are few: LLVM moves more of them about at branches.
+    Sums are in half the registers, of few blocks rather than few pixels: of more LLVM moves some
+    about, at branches and where much is done with a sum in the end.
     """
+
+    def liked(block: dict[str, int]) -> tuple[bool, int, int]:
+        sums = block["pixels"] * block["blocks"]
+        return sums > few_sums, -sums, block["blocks"]
+
     paddings = draft.domain("padding") if draft.has("padding") else (0,)
-    blocks = most_first(draft, "pixels", "blocks")
-    few = [each for each in blocks if prod(each.values()) <= few_sums]
-    for shared, padding in product(
-        reversed(draft.domain("shared")), sorted(paddings, key=lambda each: each != SKIPPED)
+    for shared, padding, block, rows, order in product(
+        reversed(draft.domain("shared")),
+        sorted(paddings, key=lambda each: each != SKIPPED),
+        sorted(most_first(draft, "pixels", "blocks"), key=liked),
+        reversed(draft.domain("rows")),
+        draft.domain("order"),
     ):
-        for block, rows, order in product(
-            few if padding == SKIPPED else blocks,
-            reversed(draft.domain("rows")),
-            draft.domain("order"),
-        ):
-            yield {**block, "rows": rows, "order": order, "padding": padding, "shared": shared}
+        yield {**block, "rows": rows, "order": order, "padding": padding, "shared": shared}
 
 
 def _steps(workload: Workload, copy: str, point: Point) -> Iterator[Step]:
