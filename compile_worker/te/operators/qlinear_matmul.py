@@ -4,7 +4,8 @@
     dot[z, i, j] = sum over k of a * b
     sum over k of (a - a0) * (b - b0) = dot - b0 * sum of a - a0 * sum of b + K * a0 * b0
 
-The instructions take signed columns: those of uint8 are moved by 128, and so is their zero point.
+Columns are summed by dot products with ones, rows as they come, side by side. The instructions take
+signed columns: those of uint8 are moved by 128, and so is their zero point.
 """
 
 from __future__ import annotations
@@ -33,29 +34,29 @@ _MIDDLE: Final = 128
 
 
 def qlinear_matmul(workload: Workload, inputs: list[Tensor]) -> list[Tensor]:
-    """Stages rows, columns, [row_sums, column_sums], dot and the output.
+    """Stages rows, columns, [row_sums, row_terms], [ones, column_sums, column_terms], dot and out.
 
-    a [Z, K, I], b [Z, K, J]. Sums are there where the other operand has a zero point.
+    a [Z, K, I], b [Z, K, J]. Terms, what is taken off the products, are there where the other
+    operand has a zero point.
     """
     rows, columns = packed_rows(inputs[0]), packed_columns(inputs[1])
     a_zero, b_zero = zeros_of(workload)
-    row_sums = [_row_sums(rows)] if b_zero else []
-    column_sums = [_column_sums(columns)] if a_zero else []
+    by_row = _row_terms(inputs[0], b_zero, a_zero * b_zero) if b_zero else []
+    by_column = _column_terms(columns, a_zero) if a_zero else []
     dot = _dot(rows, columns)
-    both = a_zero * b_zero * inputs[0].shape[1]
     scale = number(workload.attr_float("scale"))
 
     def real(z: Var, i: Var, j: Var) -> Expr:
         block, lane = j // LANES, j % LANES
         products: Expr = dot[z, i, block, 0, lane]
-        for sums in row_sums:
-            products = products - sums[z, i] * b_zero
-        for sums in column_sums:
-            products = products - sums[z, block, lane] * a_zero
-        return Cast(DType.FLOAT32, products + both if both else products) * scale
+        for terms in by_row[-1:]:
+            products = products - terms[z, i]
+        for terms in by_column[-1:]:
+            products = products - terms[z, block, lane]
+        return Cast(DType.FLOAT32, products) * scale
 
     axes = dict(zip("zij", workload.outputs[0].shape, strict=True))
-    return [rows, columns, *row_sums, *column_sums, dot, result(axes, real, workload)]
+    return [rows, columns, *by_row, *by_column, dot, result(axes, real, workload)]
 
 
 def zeros_of(workload: Workload) -> tuple[int, int]:
@@ -100,24 +101,33 @@ def packed_columns(b: Tensor) -> Tensor:
     return compute("columns", axes, element)
 
 
-def _row_sums(rows: Tensor) -> Tensor:
-    z, quads, i, _ = rows.shape
+def _row_terms(a: Tensor, b_zero: int, both: int) -> list[Tensor]:
+    """Stages row_sums and row_terms [Z, I], b0 * (sum of a - K * a0)."""
+    z, k, count = a.shape
+    axes = {"z": z, "i": count}
 
     def element(z: Var, i: Var) -> Reduction:
-        over = {"q": quads, "r": QUAD}
-        return total(DType.INT32, over, lambda q, r: widened(rows[z, q, i, r]))
+        return total(DType.INT32, {"k": k}, lambda k: widened(a[z, k, i]))
 
-    return compute("row_sums", {"z": z, "i": i}, element)
+    sums = compute("row_sums", axes, element)
+    return [sums, compute("row_terms", axes, lambda z, i: sums[z, i] * b_zero - both * k)]
 
 
-def _column_sums(columns: Tensor) -> Tensor:
+def _column_terms(columns: Tensor, a_zero: int) -> list[Tensor]:
+    """Stages ones, column_sums and column_terms [Z, J/16, 16], a0 * sum of b."""
     z, c, quads, o, _ = columns.shape
+    axes = {"z": z, "c": c, "o": o}
+    ones = compute("ones", {"r": QUAD}, lambda _: Const(1, DType.UINT8))
 
     def element(z: Var, c: Var, o: Var) -> Reduction:
-        over = {"q": quads, "r": QUAD}
-        return total(DType.INT32, over, lambda q, r: widened(columns[z, c, q, o, r]))
+        def product(q: Var, r: Var) -> Expr:
+            return widened(ones[r]) * widened(columns[z, c, q, o, r])
 
-    return compute("column_sums", {"z": z, "c": c, "o": o}, element)
+        return total(DType.INT32, {"q": quads, "r": QUAD}, product)
+
+    sums = compute("column_sums", axes, element)
+    terms = compute("column_terms", axes, lambda z, c, o: sums[z, c, o] * a_zero)
+    return [ones, sums, terms]
 
 
 def _dot(rows: Tensor, columns: Tensor) -> Tensor:

@@ -31,7 +31,7 @@ from compile_worker.passes.flatten import LOCAL_NBYTES
 from compile_worker.te.operators.qlinear import QUAD
 from compile_worker.te.operators.qlinear_matmul import LANES, rows_together, zeros_of
 
-VERSION: Final = 1
+VERSION: Final = 2
 """Changes when the points of old records would mean other schedules."""
 
 _PLACES: Final = ("by product", "by blocks")
@@ -86,12 +86,15 @@ def _steps(workload: Workload, point: Point) -> Iterator[Step]:
     by_columns = ("out_z", "out_j_0_0")[point["place"]]
     by_rows = "out_i_0"
     if a_zero:
+        yield Step("compute_at", ("column_terms", by_columns))
         yield Step("compute_at", ("column_sums", by_columns))
         yield Step("reorder", tuple(f"column_sums_{each}" for each in "cqro"))
+        yield Step("compute_at", ("ones", "column_sums_c"))
     yield Step("compute_at", ("columns", by_columns))
     if b_zero:
+        yield Step("compute_at", ("row_terms", by_rows))
         yield Step("compute_at", ("row_sums", by_rows))
-        yield Step("reorder", tuple(f"row_sums_{each}" for each in "qri"))
+        yield Step("reorder", tuple(f"row_sums_{each}" for each in "ki"))
     yield Step("compute_at", ("rows", by_rows))
 
 
