@@ -3,8 +3,9 @@
     total[o] += sum over i of data[i] * row[o][i]      for all lanes o at once
 
 The tile of rows is turned so that a vector holds four neighbouring products of every lane. Data's
-four are splat to all lanes, or turned as well where each lane has its own. Rows are int8, data are
-uint8 or int8. Sums are exact, so every way gives the same bits:
+four are splat to all lanes; or turned as well where each lane has its own, and woven where lanes
+have those side by side. Rows are int8, data are uint8 or int8. Sums are exact, so every way gives
+the same bits:
 
     vpdpbusd   u8 * s8, four at a time
     sdot       s8 * s8, four at a time
@@ -23,6 +24,8 @@ from typing import Final
 
 from tilefarm.dtype import DType
 
+from compile_worker.codegen.interleave import shuffled
+from compile_worker.codegen.interleave import woven as interwoven
 from compile_worker.codegen.text import FunctionText
 from compile_worker.isa import Isa
 from compile_worker.passes.dot_products import Dot
@@ -60,7 +63,10 @@ class DotWriter:
             return self._by_one_pair(start, dot, data, rows)
         count = dot.count // _QUAD
         rows_by_quad = self._turned(rows, count, dot.distance)
-        data_by_quad = self._data(data, count, dot.apart)
+        if dot.apart == 1:
+            data_by_quad = [_Quads(self._woven(data, dot.between))]
+        else:
+            data_by_quad = self._data(data, count, dot.apart)
         return _WAYS[self._way](self, start, data_by_quad, rows_by_quad, dot.is_unsigned)
 
     def _data(self, data: str, quads: int, apart: int) -> list[_Quads]:
@@ -69,6 +75,21 @@ class DotWriter:
             return [_Quads(each) for each in self._turned(data, quads, apart)]
         whole = self._text.op(f"load <{quads} x i32>, ptr {data}, align 1")
         return [_Quads(whole, at, quads) for at in range(quads)]
+
+    def _woven(self, data: str, between: int) -> str:
+        """A quad for every lane, of bytes that lanes have side by side: those `between` apart."""
+        lanes, kind = self._lanes, f"<{self._lanes} x i8>"
+        order = [part * lanes + lane for lane in range(lanes) for part in range(_QUAD)]
+        if between == lanes:
+            whole = self._text.op(f"load <{_QUAD * lanes} x i8>, ptr {data}, align 1")
+            woven = shuffled(self._text, whole, "poison", order, _QUAD * lanes, "i8")
+        else:
+            parts = []
+            for part in range(_QUAD):
+                place = self._text.op(f"getelementptr i8, ptr {data}, i64 {part * between}")
+                parts.append(self._text.op(f"load {kind}, ptr {place}, align 1"))
+            woven = interwoven(self._text, parts, lanes, "i8")
+        return self._as(woven, f"<{_QUAD * lanes} x i8>", f"<{lanes} x i32>")
 
     def by_unsigned(
         self, start: str, data: Sequence[_Quads], rows: Sequence[str], unsigned: bool

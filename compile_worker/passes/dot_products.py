@@ -4,8 +4,9 @@ vectorized o in 0:16:                                      lanes of acc: one dot
 for i in 0:16:                                     ->    data[i..] the same for every lane,
 acc[o] = acc[o] + int32(data[i]) * int32(w[o*16 + i])  w a tile with a row for each lane
 
-Data may be each lane's own as well, data[o*4 + i], as those of a depthwise layer are. Data of int16
-come in pairs, w[o*2 + i], for i in 0:2, and each lane's own are data[o*2 + i].
+Data may be each lane's own as well, data[o*4 + i], as those of a depthwise layer are, or lie apart
+as pixels do, data[o + i*16]. Data of int16 come in pairs, w[o*2 + i], for i in 0:2, and each lane's
+own are data[o*2 + i].
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ _PAIR = 2
 class Dot:
     """Adds to `total` of each lane the products of `count` of `data` and of the lane's `row`.
 
-    Products are side by side in both; rows of two lanes are `distance` apart, their data `apart`,
-    0 where they share it. Rows are int8, data int8 or uint8; or data of a single pair are int16,
-    and rows may be.
+    A row's products are side by side, and so are data, or `between` from one to the next. Rows of
+    two lanes are `distance` apart, their data `apart`, 0 where they share it. Rows are int8, data
+    int8 or uint8; or data of a single pair are int16, and rows may be.
     """
 
     total: Store
@@ -40,6 +41,7 @@ class Dot:
     count: int
     distance: int
     apart: int
+    between: int = 1
 
     @property
     def is_unsigned(self) -> bool:
@@ -79,27 +81,36 @@ def dot_of(inner: Stmt, lane: Var) -> Dot | None:
             return None
     if found is None or _step(index, inner.var) != 0 or _step(index, lane) != 1:
         return None
-    data, row, distance, apart = found
-    dot = Dot(inner.body, data, row, inner.var, inner.extent, distance, apart)
+    data, row, distance, apart, between = found
+    dot = Dot(inner.body, data, row, inner.var, inner.extent, distance, apart, between)
     if dot.is_pair:
-        return dot if dot.count == distance == _PAIR and apart in (0, _PAIR) else None
-    return dot if not dot.count % _QUAD and apart in (0, _QUAD) else None
+        is_known = dot.count == distance == _PAIR and apart in (0, _PAIR) and between == 1
+    elif between == 1:
+        is_known = not dot.count % _QUAD and apart in (0, _QUAD)
+    else:
+        is_known = dot.count == _QUAD and apart == 1
+    return dot if is_known else None
 
 
-def _ordered(one: Load, other: Load, lane: Var, over: Var) -> tuple[Load, Load, int, int] | None:
-    """The data and the row of each lane, with the rows' and the data's distance."""
+def _ordered(
+    one: Load, other: Load, lane: Var, over: Var
+) -> tuple[Load, Load, int, int, int] | None:
+    """The data and the row of each lane, the rows' and the data's distance, and that between."""
     found = []
     for data, row in ((one, other), (other, one)):
         distance, apart = _step(row.index, lane), _step(data.index, lane)
+        between = _step(data.index, over)
         if (
             (row.dtype is DType.INT8 or row.dtype is data.dtype is DType.INT16)
             and data.dtype in (DType.INT8, DType.UINT8, DType.INT16)
-            and _step(data.index, over) == _step(row.index, over) == 1
-            and apart in (0, _PAIR, _QUAD)
+            and _step(row.index, over) == 1
+            and apart is not None
+            and apart in ((0, _PAIR, _QUAD) if between == 1 else (1,))
             and distance
+            and between
         ):
-            found.append((data, row, distance, apart))
-    return min(found, key=lambda each: each[-1], default=None)
+            found.append((data, row, distance, apart, between))
+    return min(found, key=lambda each: each[3], default=None)
 
 
 def _step(index: tuple[Expr, ...], var: Var) -> int | None:

@@ -54,6 +54,17 @@ def own_products(dtype: DType, lanes: int = 16) -> Func:
     return Func("own_products", (data, rows, acc), For(O, lanes, inner, LoopKind.VECTORIZED))
 
 
+def apart_products(dtype: DType, between: int) -> Func:
+    """Sums of four products of each lane's own data, which pixels have side by side."""
+    lanes = 16
+    data = Buffer("data", (3 * between + lanes,), dtype)
+    rows = Buffer("rows", (lanes * 4,), DType.INT8)
+    acc = Buffer("acc", (lanes,), DType.INT32)
+    product = Cast(DType.INT32, data[O + I * between]) * Cast(DType.INT32, rows[O * 4 + I])
+    inner = For(I, 4, Store(acc, (O,), acc[O] + product))
+    return Func("apart_products", (data, rows, acc), For(O, lanes, inner, LoopKind.VECTORIZED))
+
+
 def pairs(lanes: int = 16, pixels: int = 3, dtype: DType = DType.INT8) -> Func:
     """Sums of two products of int16 data and int8 or int16 rows."""
     data = Buffer("data", (pixels * 2,), DType.INT16)
@@ -113,7 +124,8 @@ def test_signs_and_data_of_each_lane(name: str, dtype: DType, tmp_path: Path) ->
     if not runs_here(name):
         pytest.skip(f"this processor has no {name}")
     target = replace(SIM, host=X86[name][0])
-    for at, func in enumerate([own_products(dtype), products(8, pixels=1, dtype=dtype)]):
+    apart = [apart_products(dtype, between) for between in (16, 32, 17)]
+    for at, func in enumerate([own_products(dtype), products(8, pixels=1, dtype=dtype), *apart]):
         lowered = vectorize_loops(func, target)
         assert INSTRUCTIONS[isa_of(target.host).dot] in kernel_text(lowered, "k", target)
         kernel = tmp_path / f"kernel{at}.so"
@@ -176,6 +188,13 @@ def test_blocks_narrower_than_a_register_take_the_plain_way() -> None:
     assert "vpdpbusd" not in kernel_text(vectorize_loops(products(8, lanes=8), wide), "entry", wide)
 
 
+def vector_loop(func: Func) -> For:
+    """The loop inside of the lanes'."""
+    assert isinstance(func.body, For)
+    assert isinstance(func.body.body, For)
+    return func.body.body
+
+
 def pair_of(distance: int) -> Dot | None:
     """Two products of int16 by rows that are some elements apart."""
     data, rows = Buffer("data", (2,), DType.INT16), Buffer("rows", (64,), DType.INT8)
@@ -194,6 +213,8 @@ def test_other_sums_are_no_dot_products() -> None:
     assert dot_of(For(I, 15, lanes.body), O) is None
     assert dot_of(For(O, 16, lanes.body), I) is None
     assert pair_of(2) is not None
+    assert dot_of(vector_loop(apart_products(DType.INT8, 16)), O) is not None
+    assert dot_of(vector_loop(apart_products(DType.UINT8, 1)), O) is None
     assert pair_of(4) is None
     other = Store(ACC, (O,), ACC[O] + ACC[I] * ACC[O])
     assert dot_of(For(I, 16, other), O) is None

@@ -4,6 +4,8 @@ whether threads share blocks of channels.
 for blocks of channels: for rows of the output:
   the image is padded, and its rows become quads or pairs of neighbouring taps
   for rows: for pixels: sums over the window
+
+Or quads are made of the pixels where they are multiplied, as often as there are rows in the window.
 """
 
 from __future__ import annotations
@@ -43,7 +45,10 @@ _INT16_NBYTES: Final = 2
 _SHARE: Final = 4
 """One register in so many has sums where taps take others: 2 pixels on AVX2, as measured best."""
 _LOOPS: Final = ("taps outside", "pixels outside")
-_PLACES: Final = ("by tile", "by pixels")
+_PLACES: Final = ("by tile", "by pixels", "in registers")
+_BY_TILE, _BY_PIXELS, _IN_REGISTERS = range(len(_PLACES))
+_ENOUGH: Final = 12
+"""Pixels whose sums wait for nobody: of more, LLVM loads the taps too early, and stores them."""
 
 
 def depthwise_space(workload: Workload, target: Target) -> Generated:
@@ -52,7 +57,8 @@ def depthwise_space(workload: Workload, target: Target) -> Generated:
     declare_sums(draft, workload, target, blocks=1)
     declare_rows(draft, workload, kernel_h=workload.inputs[1].shape[1])
     draft.tunable("loops", range(len(_LOOPS)), _LOOPS)
-    draft.tunable("place", range(len(_PLACES)), _PLACES)
+    places = _PLACES[:_IN_REGISTERS] if is_wide(workload) else _PLACES
+    draft.tunable("place", range(len(places)), places)
     _declare_stack(draft, workload)
     draft.constant("order", 0)
     draft.constant("block_tiles", workload.outputs[0].shape[1])
@@ -77,7 +83,9 @@ def _declare_stack(draft: Draft, workload: Workload) -> None:
         {"pixels": reach * vector * across},
         constant=reach * vector * beside,
     )
-    draft.select("taps_nbytes", "place", ("taps_of_tile", "taps_of_pixels"))
+    draft.constant("taps_in_registers", 0)
+    taps = ("taps_of_tile", "taps_of_pixels", "taps_in_registers")
+    draft.select("taps_nbytes", "place", taps[: len(draft.domain("place"))])
     draft.at_most("stack_holds_taps", "taps_nbytes", LOCAL_NBYTES, why=STACK)
     if is_padded(workload):
         step, apart = workload.attr_ints("stride")[1], workload.attr_ints("dilation")[1]
@@ -85,28 +93,33 @@ def _declare_stack(draft: Draft, workload: Workload) -> None:
         pixel = reach * lanes
         draft.prod("padded_of_tile", "input_rows", coefficient=padded_row_nbytes(workload))
         draft.total("padded_of_pixels", {"pixels": pixel * step}, constant=pixel * (columns - step))
-        draft.select("padded_nbytes", "place", ("padded_of_tile", "padded_of_pixels"))
+        padded = ("padded_of_tile", "padded_of_pixels", "padded_of_tile")
+        draft.select("padded_nbytes", "place", padded[: len(draft.domain("place"))])
         draft.at_most("stack_holds_padding", "padded_nbytes", LOCAL_NBYTES, why=STACK)
 
 
 def _wished(draft: Draft, workload: Workload, target: Target) -> Iterator[dict[str, int]]:
     """Points from the one that is best as a rule.
 
-    Where rows of the output see many of the same rows, taps are made once for a tile; where they
-    see few of them, as at stride 2, for so few pixels that the taps stay in registers as well.
+    Where one instruction weaves a quad of all lanes, that is done in registers. Elsewhere taps are
+    made once for a tile where rows of the output see many of the same rows; where they see few of
+    them, as at stride 2, for so few pixels that the taps stay in registers as well.
     """
     isa, lanes = isa_of(target.host), workload.outputs[0].shape[-1]
     few = isa.registers * isa.lanes // lanes // _SHARE
-    by_pixels = workload.attr_ints("stride")[0] > 1
-    places = reversed(draft.domain("place")) if by_pixels else draft.domain("place")
-    pixels_of = sorted(draft.domain("pixels"), key=lambda p: (by_pixels and p > few, -p))
     shares, tiles = draft.domain("shared")[::-1], draft.domain("rows")[::-1]
+    most, places = draft.domain("pixels")[-1], [_BY_TILE, _BY_PIXELS]
+    if workload.attr_ints("stride")[0] > 1:
+        most, places = few, [_BY_PIXELS, _BY_TILE]
+    if isa.has_byte_tables and _IN_REGISTERS in draft.domain("place"):
+        most, places = _ENOUGH, [_IN_REGISTERS, *places]
+    pixels_of = sorted(draft.domain("pixels"), key=lambda pixels: (pixels > most, -pixels))
     for shared, place, rows, pixels in product(shares, places, tiles, pixels_of):
         yield {
             "pixels": pixels,
             "blocks": 1,
             "rows": rows,
-            "loops": place,
+            "loops": int(place != _BY_TILE),
             "place": place,
             "shared": shared,
         }
@@ -121,10 +134,14 @@ def _steps(workload: Workload, point: Point) -> Iterator[Step]:
     window, pixels = ("conv_kh", "conv_kw"), ("conv_w",)
     loops = (*window, *pixels) if point["loops"] == 0 else (*pixels, *window)
     yield Step("reorder", (*loops, "conv_b", "conv_j", "conv_o"))
-    for loop in ("conv_w", "conv_kh", "out_w_1", "taps_j"):
+    for loop in ("conv_w", "conv_kh", "out_w_1"):
         yield Step("unroll", (loop,))
-    place = "out_h_0" if point["place"] == 0 else "out_w_0"
-    yield Step("compute_at", ("taps", place))
+    place = "out_w_0" if point["place"] == _BY_PIXELS else "out_h_0"
+    if point["place"] == _IN_REGISTERS:
+        yield Step("compute_inline", ("taps",))
+    else:
+        yield Step("unroll", ("taps_j",))
+        yield Step("compute_at", ("taps", place))
     if is_padded(workload):
         yield Step("compute_at", ("padded", place))
     yield from shared_step(workload, point, "out_co")

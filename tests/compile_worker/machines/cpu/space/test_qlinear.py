@@ -67,6 +67,8 @@ ZEROS_AROUND = {
     "zeros_around_phases": qlinear.transposed(),
 }
 WORKS.update({name: qlinear.with_zeros_around(work) for name, work in ZEROS_AROUND.items()})
+IN_REGISTERS = 2
+"""Where a depthwise layer makes its quads."""
 HOSTS = {**{name: host for name, (host, _) in X86.items()}, **ARM}
 
 
@@ -195,6 +197,21 @@ def test_what_is_too_large_for_the_stack_is_padded_step_by_step() -> None:
     assert space_of(qlinear.convolution(4, 4, (56, 56))).default["padding"] == 0
     long_rows = space_of(qlinear.depthwise(1, (3, 4000)))
     assert long_rows.default["place"] == 1
+
+
+def test_quads_of_taps_are_woven_in_registers_where_one_instruction_does() -> None:
+    work = SHARED["depthwise"]
+    vbmi = Host(triple=X86_64, cpu="znver4")
+    made = space_of(work, vbmi)
+    assert made.default["place"] == IN_REGISTERS
+    target = replace(CPU, host=vbmi)
+    func = lower(replay(made.trace(made.default), nest_of(work, target), target), target)
+    text = kernel_text(func, "entry", target)
+    assert "vpdpbusd" in text
+    assert "shufflevector <64 x i8>" in text
+    assert space_of(work).default["place"] != IN_REGISTERS
+    pairs = space_of(qlinear.depthwise(8, (28, 28), together=2), vbmi)
+    assert IN_REGISTERS not in next(v for v in pairs.space.tunables if v.name == "place").domain
 
 
 def paddings(made: Generated) -> tuple[str, ...]:
