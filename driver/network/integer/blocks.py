@@ -76,16 +76,17 @@ def channel_rows(rows: NDArray[Any], block: int) -> NDArray[Any]:
 
 
 def blocked_places(
-    index: NDArray[np.int32], source: Shape, batch: int, block: int
+    index: NDArray[np.int32], source: Shape, batch: int, block: int, after: int | None = None
 ) -> NDArray[np.int32]:
     """Places in blocked data of `source` [N, C, ...] for one row of blocks of the result, flat.
 
     index [C', ...] has row-major places in a sample; -1 stays -1, and so it is for what is absent.
-    Every row of blocks has `batch` samples, whether the network has as many or not.
+    Every row of blocks has `batch` samples, whether the network has as many or not. The result has
+    blocks of `after`, or of `block`.
     """
     places = stored_places((batch, *source[1:]), batch, block).reshape(batch, -1)
     taken = np.where(index < 0, -1, places[:, np.maximum(index, 0)])
-    return to_blocks(taken + 1, batch, block).reshape(-1) - 1
+    return to_blocks(taken + 1, batch, after or block).reshape(-1) - 1
 
 
 def stored_places(shape: Shape, batch: int, block: int) -> NDArray[np.int32]:

@@ -185,13 +185,17 @@ class _Partitioner:
             self._gather(node, places[op.start : op.stop], 0)
 
     def _gather(self, node: QuantNode, index: IndexArray, fill: int) -> None:
-        """The same places in blocked data, sample by sample."""
+        """Places in data as they lie, sample by sample; nothing where no byte moves."""
         shape = self._values.shape(node.inputs[0])
         block = self._values.held_block(node.inputs[0])
         block = LANES if block not in (ROW_MAJOR, LANES) else block
         source, before = self._values.read(node.inputs[0], block)
-        result, after = self._values.result(node.output, block)
-        places = blocked_places(index, shape, 1, block)
+        wanted = self._values.wanted_block(node.output)
+        places = blocked_places(index, shape, 1, block, wanted)
+        if np.array_equal(places, np.arange(math.prod(before[1:]))):
+            self._values.hold(node.output, source, wanted)
+            return
+        result, after = self._values.result(node.output, wanted)
         self._made.call(
             node.name,
             "gather",

@@ -317,6 +317,23 @@ def test_a_row_major_result_of_another_shape_is_read_as_it_is(tmp_path: Path) ->
     assert after == ["dequantize_linear", "real_softmax"]
 
 
+def test_heads_as_wide_as_blocks_are_turned_without_a_step(tmp_path: Path) -> None:
+    """Sixteen channels of a pixel side by side are a row of the turned matrix."""
+    nodes = [
+        node("Conv", ["x", "w"], "c"),
+        node("Reshape", ["c", "heads"], "h"),
+        node("Transpose", ["h"], "t", perm=[0, 1, 3, 2]),
+        node("MatMul", ["h", "t"], "y"),
+    ]
+    values = {"w": weights(32, 5, 1, 1), "heads": np.array([1, 2, 16, 12])}
+    names = operators(partitioned(graph_of(tmp_path, nodes, (1, 5, 4, 3), **values), TARGETS[0]))
+    wanted = ["quantize_linear", "qlinear_conv2d", "qlinear_matmul", "dequantize_linear"]
+    assert names == wanted
+    narrow = values | {"w": weights(24, 5, 1, 1), "heads": np.array([1, 2, 12, 12])}
+    names = operators(partitioned(graph_of(tmp_path, nodes, (1, 5, 4, 3), **narrow), TARGETS[0]))
+    assert names == [*wanted[:2], "gather", *wanted[2:]]
+
+
 def transposed(tmp_path: Path, kernel: NDArray[np.float32]) -> list[str]:
     nodes = [
         node("ConvTranspose", ["x", "w"], "c", strides=[2, 2], pads=[1, 1, 1, 1]),
