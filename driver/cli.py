@@ -27,8 +27,13 @@ program; 75 interrupted, or the disk is full: the same command continues; 130 in
 """
 
 
-def parser(wanted: str | None) -> argparse.ArgumentParser:
-    """The parser of all commands, with the options of the wanted one (imported only then)."""
+def parser(wanted: str | None, *, alone: bool = False) -> argparse.ArgumentParser:
+    """The parser of all commands, with the options of the wanted one (imported only then).
+
+    Args:
+        alone: without the other commands, which take longer than the wanted one.
+    """
+    shown = {name: said for name, said in COMMANDS.items() if not alone or name == wanted}
     top = Parser(
         prog="tilefarm",
         description="Takes a trained ONNX network and finds the fastest int8 program for a"
@@ -38,7 +43,7 @@ def parser(wanted: str | None) -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="store_true", help="print the version and end")
     commands = top.add_subparsers(dest="command", metavar="COMMAND")
-    for name, (module, caption) in COMMANDS.items():
+    for name, (module, caption) in shown.items():
         one = add_command(commands, name, caption)
         if name == wanted:
             load(module).add_arguments(one)
@@ -54,7 +59,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     def body() -> int:
         nonlocal folder, where
-        top = parser(wanted)
+        alone = wanted in COMMANDS and words[0] == wanted  # what comes before may ask for all
+        top = parser(wanted, alone=alone)
         args = top.parse_args(words)
         where = args.prog
         if args.version:

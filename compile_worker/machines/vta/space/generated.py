@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
+from functools import lru_cache, partial
 from itertools import chain, product
 from typing import Final
 
@@ -29,8 +29,11 @@ PLAIN_TRIES: Final = 400
 """Tile shapes that are tried, smallest first, before a layer is given up."""
 
 
+@lru_cache(maxsize=128)
 def generated(workload: Workload, target: Target) -> Generated | None:
     """The search space of a layer of the accelerator; None for other workloads.
+
+    It is kept: whoever compiles a network asks when it is partitioned, searched and assembled.
 
     Raises:
         SpaceError: not even the smallest tiles fit; says which constraint is to blame.

@@ -13,7 +13,12 @@ import onnx
 import pytest
 
 from driver.network import import_model
-from driver.network.examples.topologies import TOPOLOGIES, random_images, write_topology
+from driver.network.examples.topologies import (
+    SMALL_TOPOLOGIES,
+    TOPOLOGIES,
+    random_images,
+    write_topology,
+)
 from driver.network.graph.float_run import run_float
 
 FAST = [name for name in TOPOLOGIES if name != "vgg19"]
@@ -66,7 +71,10 @@ def test_vgg19_is_the_published_one(tmp_path: Path) -> None:
     assert file.stat().st_size == pytest.approx(4 * 143_667_240, rel=0.0001)
 
 
-@pytest.mark.parametrize("name", FAST)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=() if n in SMALL_TOPOLOGIES else pytest.mark.slow) for n in FAST],
+)
 def test_a_seed_gives_the_same_bytes(
     name: str, tmp_path: Path, first: Callable[[str], Path]
 ) -> None:

@@ -38,6 +38,7 @@ from compile_worker.ir.visit import find
 from compile_worker.lowering import lower
 from compile_worker.machines.vta import limits
 from compile_worker.machines.vta.passes.slots import recorded_keys
+from compile_worker.machines.vta.space.generated import generated
 from compile_worker.schedule import replay
 from compile_worker.space import Generated, generate, has_space, ideal_cycles, lower_bound_cycles
 from compile_worker.te import nest_of
@@ -338,7 +339,10 @@ def test_plain_trace_of_every_kind(name: str, golden: Golden) -> None:
 
 
 def test_spaces_are_reproducible() -> None:
-    one, other = (generate(SANE["C8"], SIM) for _ in range(2))
+    one = generate(SANE["C8"], SIM)
+    generated.cache_clear()
+    other = generate(SANE["C8"], SIM)
+    assert one is not other
     assert one.space.digest == other.space.digest
     assert one.trace(dict(one.space.default)) == other.trace(dict(other.space.default))
 
