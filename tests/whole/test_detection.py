@@ -30,6 +30,7 @@ def tune(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Tune:
         given: dict[str, Any] = {} if labels is None else {"y": labels}
         np.savez(tmp_path / "evaluate.npz", x=pictures(40, seed=2)[0], **given)
         command = ["tune", str(saved(detector(), tmp_path)), "--trials", "1", "--no-ray", "--json"]
+        command += ["--workers", "1", "--devices", "1"]
         command += ["--calibrate", str(tmp_path / "calibrate.npz")]
         command += ["--evaluate", str(tmp_path / "evaluate.npz"), "--out", str(tmp_path / "out")]
         assert cli.main([*command, *words]) == code

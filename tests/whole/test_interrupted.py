@@ -33,7 +33,8 @@ def test_ctrl_c_once_keeps_what_was_measured(run: type[Command], tmp_path: Path)
     assert command.survivors() == set()
 
     # another number of trials would begin in another order, and lack some of what was measured
-    code, out, _ = run(demo(tmp_path / "o", "--no-ray", "--trials", "24")).end()
+    few = ["--workers", "1", "--devices", "1"]
+    code, out, _ = run(demo(tmp_path / "o", "--no-ray", "--trials", "24", *few)).end()
     assert code == 0
     assert summary_of(out)["trials_this_session"] == 24 - stopped["trials_this_session"]
 

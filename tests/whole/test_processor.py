@@ -27,7 +27,8 @@ def test_every_layer_is_the_reference_s_on_a_processor(
 def test_a_network_is_tuned_for_a_processor_and_timed_by_its_clock(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    words = ["tune", "zoo:digits", "--target", "cpu", "--trials", "4", "--devices", "1", "--no-ray"]
+    words = ["tune", "zoo:digits", "--target", "cpu", "--trials", "4", "--devices", "1"]
+    words += ["--no-ray", "--workers", "1"]
     assert cli.main([*words, "--out", str(tmp_path)]) == 0
     assert "128 samples on the device, 0 differ from the reference" in capsys.readouterr().out
     manifest = json.loads((tmp_path / "program" / "manifest.json").read_text())

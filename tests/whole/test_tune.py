@@ -48,7 +48,8 @@ def test_from_a_network_to_a_checked_program_and_on_again(
     trace = (tmp_path / "o" / "trace.json").read_text()
     assert_sound_trace(trace, parts)
 
-    code, out, _ = run(demo(tmp_path / "o", "--no-ray", "--trials", "30")).end()
+    few = ["--workers", "1", "--devices", "1"]
+    code, out, _ = run(demo(tmp_path / "o", "--no-ray", "--trials", "30", *few)).end()
     again = summary_of(out)
     assert code == 0
     assert again["trials_this_session"] == 6, "what was measured is not measured again"

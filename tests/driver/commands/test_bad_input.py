@@ -189,6 +189,7 @@ def test_a_promise_that_cannot_be_kept(
         np.savez(few, **{name: values[:40] for name, values in data.items()})
     words = ["tune", str(DEMO_MODEL), "--calibrate", str(DEMO_CALIBRATION), "--evaluate", str(few)]
     words += ["--calibration", "percentile:50", "--max-loss", "0.5", "--out", str(out)]
+    words += ["--no-ray", "--workers", "1", "--devices", "1"]
     assert cli.main(words) == 2
     *_, why, remedy = capsys.readouterr().err.splitlines()
     assert "--max-loss 0.5 cannot be kept: " in why
