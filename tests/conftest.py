@@ -33,7 +33,7 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
-LONG: Final = frozenset({"whole", "faults", "farm", "tune"})
+LONG: Final = frozenset({"whole", "faults", "farm", "tune", "tuner"})
 """Folders of files in which few tests take long: begun first, or one process does them alone at
 the end."""
 
