@@ -108,7 +108,8 @@ OPERATORS: Final[Mapping[str, str]] = {
     "qlinear_depthwise2d": "(data [N, C/c, H, W, 1, c], weight [C/c, Kh, Kw/p, c, p], bias"
     " int32 [C/c, c], scale float32 [C/c, c][, addend][, other]) -> out [N, C/c, OH, OW, 1, c]: as"
     " qlinear_conv2d, each channel with taps of its own, Kw filled up with zeros; p is 4 with"
-    " weights of int8, 2 with int16",
+    " weights of int8, 2 with int16. Weights may be planes of int8 that add up to -255..255:"
+    " [C/c, Kh, Kw/4, P, c, 4]",
     "qlinear_winograd2d": "(data, weight int16 [Co/l, 6, Ci/c, Kh, c/2, l, 2], bias, scale"
     "[, addend][, other]) -> out: as qlinear_conv2d, of at most 8224 products and no groups, for"
     " windows of three columns (g0, g1, g2) side by side; their weights are 6*g0, -4*(g0+g1+g2),"

@@ -82,14 +82,15 @@ def qlinear_conv2d(workload: Workload, inputs: list[Tensor]) -> list[Tensor]:
 def qlinear_depthwise2d(workload: Workload, inputs: list[Tensor]) -> list[Tensor]:
     """Stages [padded], taps, conv and the output: each channel has a kernel of its own.
 
-    data [N, C, H, W, 1, c], weight [C, Kh, Kw/p, c, p], p = 4, or 2 of int16; `taps` has so many
-    pixels that a row of the kernel sees side by side, for every channel, from every column on
-    which such a part of the kernel begins.
+    data [N, C, H, W, 1, c], weight [C, Kh, Kw/p, c, p], p = 4, or 2 of int16; or planes of int8
+    that add up to it, [C, Kh, Kw/4, P, c, 4]. `taps` has so many pixels that a row of the kernel
+    sees side by side, for every channel, from every column on which such a part of the kernel
+    begins.
     """
     data, weight = inputs[:2]
     before = _padded(workload, data)
     image = before[0] if before else data
-    _, kernel_h, kernel_w, _, together = weight.shape
+    _, kernel_h, kernel_w, *planes, _, together = weight.shape
     n, blocks, height, _, batch, lanes = image.shape
     apart = workload.attr_ints("dilation")[1]
     step, (across, further) = taps_apart(workload)
@@ -104,12 +105,15 @@ def qlinear_depthwise2d(workload: Workload, inputs: list[Tensor]) -> list[Tensor
     taps = compute("taps", {**axes, "j": together}, tap)
 
     def element(n: Var, co: Var, h: Var, w: Var, b: Var, o: Var) -> Reduction:
-        def product(kh: Var, kw: Var, j: Var) -> Expr:
+        def product(kh: Var, kw: Var, *rest: Var) -> Expr:
+            *plane, j = rest
             row, _ = _pixel(workload, h, w, kh, kw)
             column = scaled(w, across) + scaled(kw, further)
-            return widened(taps[n, co, row, column, b, o, j]) * widened(weight[co, kh, kw, o, j])
+            tap = widened(taps[n, co, row, column, b, o, j])
+            return tap * widened(weight[co, kh, kw, *plane, o, j])
 
-        return total(DType.INT32, {"kh": kernel_h, "kw": kernel_w, "j": together}, product)
+        over = {"kh": kernel_h, "kw": kernel_w, **dict(zip("p", planes, strict=False))}
+        return total(DType.INT32, {**over, "j": together}, product)
 
     conv = compute("conv", _axes(workload), element)
     return [*before, taps, conv, by_channel(conv, inputs, workload)]

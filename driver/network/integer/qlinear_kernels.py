@@ -40,6 +40,8 @@ Array: TypeAlias = NDArray[Any]
 Arrays: TypeAlias = Mapping[str, Array]
 
 _NO_PAD: Final = (0, 0, 0, 0)
+_WITH_PLANES: Final = 6
+"""Axes of weights of a depthwise layer in planes."""
 _LARGEST: Final = 255
 """Magnitude of data of 8 bits."""
 
@@ -69,8 +71,11 @@ def qlinear_winograd2d(workload: Workload, arrays: Arrays) -> Array:
 
 def qlinear_depthwise2d(workload: Workload, arrays: Arrays) -> Array:
     """A convolution of every channel with taps of its own."""
-    blocks, rows, parts, lanes, together = arrays["weight"].shape
-    taps = arrays["weight"].transpose(0, 3, 1, 2, 4)
+    weight = arrays["weight"]
+    if weight.ndim == _WITH_PLANES:
+        weight = weight.sum(axis=3, dtype=np.int16)
+    blocks, rows, parts, lanes, together = weight.shape
+    taps = weight.transpose(0, 3, 1, 2, 4)
     taps = taps.reshape(blocks * lanes, 1, rows, parts * together)
     return _convolved(workload, arrays, taps, groups=blocks * lanes)
 

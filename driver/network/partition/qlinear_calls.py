@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 from tilefarm.dtype import DType
 from tilefarm.target import Target
 from tilefarm.workload import AttrValue
@@ -59,16 +60,15 @@ class LayerCalls:
         """A convolution: of each channel by itself, or of blocks of them, in groups or not."""
         weight = centered_weights(op)
         n, inputs, height, width = self._values.shape(node.inputs[0])
-        is_depthwise = op.groups == inputs == len(weight) and op.groups > 1
-        is_depthwise &= len(self._planes(weight, 0)) == 1
-        bias, groups, macs = centered_bias(op, weight), 1, math.prod(weight.shape[1:])
-        if not is_depthwise:
-            weight, groups = grouped_weights(weight, op.groups)
+        bias, macs = centered_bias(op, weight), math.prod(weight.shape[1:])
         data = (n, inputs, height, width)
-        zero = 0 if is_depthwise else self._zero(weight, data, op.window)
+        if op.groups == inputs == len(weight) and op.groups > 1:
+            self._depthwise(node, op, data, weight)
+            return
+        weight, groups = grouped_weights(weight, op.groups)
+        zero = self._zero(weight, data, op.window)
         planes = self._planes(weight, zero)
         layer = self._layer(node, op, data, op.window, planes, zero)
-        layer = replace(layer, depthwise=is_depthwise)
         if len(planes) == groups == 1:
             layer = layer.packed_by(self._isa.together)
         if len(planes) == 1:
@@ -76,7 +76,26 @@ class LayerCalls:
         else:
             source, seen = self._values.read(node.inputs[0], LANES)
             source, layer = self._repeated(node, layer, (source, seen), len(planes), groups)
-        self._call(node, op, layer, source, planes, bias, groups=groups, macs=macs)
+        packed = layer.packed(joined_planes(planes, groups))
+        self._call(node, op, layer, source, packed, bias, groups=groups, macs=macs)
+
+    def _depthwise(
+        self,
+        node: QuantNode,
+        op: QLinearConv2d,
+        data: tuple[int, int, int, int],
+        weight: Int16Array,
+    ) -> None:
+        """A convolution of each channel by itself, whose weights may be planes of int8."""
+        planes = weight_planes(weight) if self._isa.together == QUAD else [weight]
+        layer = replace(
+            self._layer(node, op, data, op.window, planes, 0), depthwise=True, planes=len(planes)
+        )
+        packed = [layer.packed(plane) for plane in planes]
+        whole = np.stack(packed, axis=-3) if len(planes) > 1 else packed[0]
+        source, _ = self._values.read(node.inputs[0], LANES)
+        taps, bias = math.prod(weight.shape[1:]), centered_bias(op, weight)
+        self._call(node, op, layer, source, whole, bias, groups=1, macs=taps)
 
     def dense(self, node: QuantNode, op: QLinearDense) -> None:
         """A convolution of one pixel, or of the image that was flattened, as its only window."""
@@ -102,7 +121,8 @@ class LayerCalls:
         if len(planes) > 1:
             source, layer = self._repeated(node, layer, (source, seen), len(planes), 1)
         bias = centered_bias(op, weight)
-        self._call(node, op, layer, source, planes, bias, groups=1, macs=inputs)
+        packed = layer.packed(joined_planes(planes, 1))
+        self._call(node, op, layer, source, packed, bias, groups=1, macs=inputs)
 
     def transposed(self, node: QuantNode, op: QLinearConvTranspose2d) -> None:
         """A convolution for each phase of the output's pixels."""
@@ -201,7 +221,7 @@ class LayerCalls:
         op: Layer,
         layer: QLinearLayer,
         source: str,
-        planes: list[Int16Array],
+        packed: NDArray[Any],
         bias: Int32Array,
         *,
         groups: int,
@@ -215,10 +235,9 @@ class LayerCalls:
         }
         if groups > 1:
             attrs["groups"] = groups
-        weight = planes[0] if len(planes) == 1 else joined_planes(planes, groups)
         constants = {
-            "weight": Constant(f"{node.name}.weight", layer.packed(weight)),
-            **self._lanes(node, op, bias, len(weight)),
+            "weight": Constant(f"{node.name}.weight", packed),
+            **self._lanes(node, op, bias, len(op.weight)),
         }
         if layer.weight_zero:
             zeros = np.full((LANES, layer.together), layer.weight_zero, np.int8)

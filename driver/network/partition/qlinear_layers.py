@@ -53,6 +53,7 @@ class QLinearLayer:
         together: products that a lane of the processor's instruction sums, 4 or 2, as its `Isa`
             has them; weights are packed for it.
         wide: weights may leave int8, and are pairs of int16.
+        planes: of int8, that add up to the weights of a depthwise layer.
         weight_zero: what is added to weights that may leave int8 so that they do not.
         winograd: by minimal filtering, of pairs; where `admits_winograd`.
     """
@@ -67,6 +68,7 @@ class QLinearLayer:
     clip: tuple[int, int] = (0, 255)
     together: int = QUAD
     wide: bool = False
+    planes: int = 1
     weight_zero: int = 0
     winograd: bool = False
 
@@ -211,7 +213,11 @@ def _of_channels(layer: QLinearLayer) -> Workload:
         layer,
         "qlinear_depthwise2d",
         (n, _blocks(layer), height, width, 1, LANES),
-        (_blocks(layer), layer.window.kernel[0], parts, LANES, layer.together),
+        (
+            *(_blocks(layer), layer.window.kernel[0], parts),
+            *((layer.planes,) if layer.planes > 1 else ()),
+            *(LANES, layer.together),
+        ),
         {"pad": (top, left, bottom, right), "stride": layer.window.stride},
     )
 

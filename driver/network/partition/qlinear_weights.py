@@ -58,6 +58,8 @@ def weight_planes(weight: Int16Array) -> list[Int16Array]:
 
 def joined_planes(planes: list[Int16Array], groups: int) -> Int16Array:
     """Planes [Co, Ci, Kh, Kw] along the input channels, each filled up to whole blocks."""
+    if len(planes) == 1:
+        return planes[0]
     count = -(-planes[0].shape[1] // LANES) * LANES
     assert groups == 1 or count == planes[0].shape[1], "channels of groups fill blocks"
     fill = ((0, 0), (0, count - planes[0].shape[1]), (0, 0), (0, 0))

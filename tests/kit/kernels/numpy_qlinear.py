@@ -65,6 +65,8 @@ def _winograd2d(work: Workload, data: Array, weight: Array, **rest: Array) -> Ar
 
 
 def _depthwise2d(work: Workload, data: Array, weight: Array, **rest: Array) -> Array:
+    if weight.ndim == 6:
+        weight = weight.astype(np.int64).sum(axis=3)
     taps = weight.transpose(1, 2, 4, 0, 3)
     taps = taps.reshape(len(taps), -1, taps.shape[3] * taps.shape[4]).astype(np.int64)
     out = np.zeros(_plain(work.outputs[0].shape), np.int64)

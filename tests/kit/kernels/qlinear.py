@@ -172,6 +172,13 @@ def with_weight_zero(work: Workload) -> Workload:
     return replace(work, inputs=(*work.inputs, zero))
 
 
+def in_planes(work: Workload, planes: int) -> Workload:
+    """A depthwise layer whose weights are sums of planes."""
+    data, weight, *rest = work.inputs
+    shape = (*weight.shape[:3], planes, *weight.shape[3:])
+    return replace(work, inputs=(data, replace(weight, shape=shape), *rest))
+
+
 def with_addend(work: Workload) -> Workload:
     """A layer that adds a float32 of every channel."""
     addend = TensorSpec("addend", work.inputs[3].shape, DType.FLOAT32)
@@ -270,6 +277,7 @@ EXAMPLES: Final[Mapping[str, Workload]] = {
     "qlinear_winograd2d_part": winograd(1, 2, (7, 7), 2, (0, 1, 1, 1), 2, 2, DType.INT8),
     "qlinear_winograd2d_other": with_other(with_addend(winograd(1, 1, (2, 4)))),
     "qlinear_depthwise2d": depthwise(2, (5, 4)),
+    "qlinear_depthwise2d_planes": in_planes(depthwise(2, (5, 6), kernel=(3, 5)), 2),
     "qlinear_depthwise2d_pairs": depthwise(2, (5, 6), together=2),
     "qlinear_depthwise2d_pairs_signed": depthwise(
         1, (6, 9), (3, 5), (1, 2), (0, 4, 2, 3), (2, 3), DType.INT8, together=2

@@ -42,6 +42,8 @@ VERSION: Final = 2
 """Changes when the points of old records would mean other schedules."""
 
 _INT16_NBYTES: Final = 2
+_WITH_PLANES: Final = 6
+"""Axes of weights in planes."""
 _SHARE: Final = 4
 """One register in so many has sums where taps take others: 2 pixels on AVX2, as measured best."""
 _LOOPS: Final = ("taps outside", "pixels outside")
@@ -71,7 +73,7 @@ def depthwise_space(workload: Workload, target: Target) -> Generated:
 
 def _declare_stack(draft: Draft, workload: Workload) -> None:
     """The taps, and what is padded, of a tile or of some pixels of a row fit the stack."""
-    _, kernel_h, kernel_w, lanes, together = workload.inputs[1].shape
+    _, kernel_h, kernel_w, *_, lanes, together = workload.inputs[1].shape
     reach = rows_seen(workload, kernel_h)
     _, (across, further) = taps_apart(workload)
     vector = lanes * together * (_INT16_NBYTES if is_wide(workload) else 1)
@@ -131,10 +133,11 @@ def _steps(workload: Workload, point: Point) -> Iterator[Step]:
     yield Step("split", ("out_h", point["rows"]))
     yield Step("reorder", ("out_co", "out_h_0", "out_h_1", "out_w_0", "out_w_1"))
     yield Step("compute_at", ("conv", "out_w_0"))
-    window, pixels = ("conv_kh", "conv_kw"), ("conv_w",)
+    planes = ("conv_p",) if len(workload.inputs[1].shape) == _WITH_PLANES else ()
+    window, pixels = ("conv_kh", "conv_kw", *planes), ("conv_w",)
     loops = (*window, *pixels) if point["loops"] == 0 else (*pixels, *window)
     yield Step("reorder", (*loops, "conv_b", "conv_j", "conv_o"))
-    for loop in ("conv_w", "conv_kh", "out_w_1"):
+    for loop in ("conv_w", "conv_kh", *planes, "out_w_1"):
         yield Step("unroll", (loop,))
     place = "out_w_0" if point["place"] == _BY_PIXELS else "out_h_0"
     if point["place"] == _IN_REGISTERS:
