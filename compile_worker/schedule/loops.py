@@ -31,8 +31,8 @@ def split(schedule: Schedule, loop: str, factor: int) -> Func:
     ->                                                          split("i", 4)
         for i_0 in 0:3: for i_1 in 0:4: f(i_0*4 + i_1)
 
-    `pad` the loop first where the factor does not divide the extent: together they are the split
-    with a guard.
+    Where the factor does not divide the extent, `pad` the loop first: together they are the split
+    with a guard. `overlap` needs none.
 
     Raises:
         ScheduleError: the factor does not divide the extent.
@@ -40,6 +40,54 @@ def split(schedule: Schedule, loop: str, factor: int) -> Func:
     path = loop_path("split", schedule.func, loop)
     unused_loops("split", schedule.func, f"{loop}_0", f"{loop}_1")
     return replaced(schedule.func, path, _split(loop_target(path), factor))
+
+
+@primitive
+def overlap(schedule: Schedule, loop: str, factor: int) -> Func:
+    """Cut a loop into tiles of one size, as near to one another as it takes to fill its extent.
+
+        for i in 0:7: f(i)
+    ->                                                          overlap("i", 4)
+        for i_0 in 0:2: for i_1 in 0:4: f(i_0*3 + i_1)
+
+    What two tiles have in common is computed twice, which stores what is there. `tile_step` says
+    how far apart the tiles are.
+
+    Raises:
+        ScheduleError: no such tiles end where the loop does, or a block adds to what it stored.
+    """
+    path = loop_path("overlap", schedule.func, loop)
+    unused_loops("overlap", schedule.func, f"{loop}_0", f"{loop}_1")
+    cut = serial("overlap", loop_target(path))
+    for block in find(cut, Block):
+        if block.init is not None or not _is_plain(block.body):
+            why = f"{block.name} adds to what it stored"
+            raise ScheduleError("overlap", loop, why, "split, or another loop")
+    step = tile_step(cut.extent, factor)
+    if step is None:
+        why = f"tiles of {factor} do not fill extent {cut.extent} at one distance"
+        raise ScheduleError("overlap", loop, why, f"pad({loop!r}, {factor}), and split it")
+    return replaced(schedule.func, path, _tiled(cut, factor, step))
+
+
+def tile_step(extent: int, factor: int) -> int | None:
+    """How far apart the fewest tiles of `factor` begin that fill an extent; None if none do.
+
+    That is `factor` where it divides the extent.
+    """
+    if not 0 < factor <= extent:
+        return None
+    if factor == extent:
+        return factor
+    rest = extent - factor
+    return next((step for step in range(factor, 0, -1) if rest % step == 0), None)
+
+
+def _is_plain(stmt: Stmt) -> bool:
+    """Whether it stores an element, of other buffers."""
+    if not isinstance(stmt, Store):
+        return False
+    return all(load.buffer is not stmt.buffer for load in find(stmt, Load))
 
 
 @primitive
@@ -173,10 +221,16 @@ def _split(loop: For, factor: int) -> For:
             if factor > 0
             else "a factor from 1 on",
         )
+    return _tiled(loop, factor, factor)
+
+
+def _tiled(loop: For, factor: int, step: int) -> For:
+    """`loop` in tiles of `factor` iterations, of which each begins `step` behind the one before."""
     outer, inner = Var(f"{loop.var.name}_0"), Var(f"{loop.var.name}_1")
-    whole = outer * factor + inner if factor > 1 else outer + inner
+    whole = outer * step + inner if step > 1 else outer + inner
     body = rebind(loop.body, {loop.var: whole}, {loop.var: (outer, inner)})
-    return For(outer, loop.extent // factor, For(inner, factor, body), marks=loop.marks)
+    tiles = (loop.extent - factor) // step + 1
+    return For(outer, tiles, For(inner, factor, body), marks=loop.marks)
 
 
 def _directly_inside(primitive: str, outer: For, inner: str) -> For:

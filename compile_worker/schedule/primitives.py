@@ -12,7 +12,16 @@ from tilefarm.trace import Step, Trace
 
 from compile_worker.ir.func import Func
 from compile_worker.schedule.consumers import reverse_compute_at, reverse_compute_inline
-from compile_worker.schedule.loops import fuse, parallel, reorder, split, tile, unroll, vectorize
+from compile_worker.schedule.loops import (
+    fuse,
+    overlap,
+    parallel,
+    reorder,
+    split,
+    tile,
+    unroll,
+    vectorize,
+)
 from compile_worker.schedule.marks import annotate, pragma
 from compile_worker.schedule.pads import pad
 from compile_worker.schedule.reductions import decompose_reduction, rfactor
@@ -30,6 +39,7 @@ from compile_worker.schedule.threads import bind
 
 PRIMITIVES: Final[Mapping[str, Callable[..., Schedule]]] = {
     "split": split,
+    "overlap": overlap,
     "fuse": fuse,
     "reorder": reorder,
     "tile": tile,

@@ -33,6 +33,7 @@ Call = tuple[Argument, ...]
 PICTURES: dict[str, tuple[str, list[Call]]] = {
     "split": ("affine", [("split", "out_w", 5), ("split", "out_co", 1)]),
     "split_reduction": ("dense", [("split", "dot_ci", 3), ("split", "dot_i", 4)]),
+    "overlap": ("affine", [("overlap", "out_w", 3)]),
     "fuse": ("affine", [("fuse", "out_h", "out_w")]),
     "fuse_reductions": ("dense", [("fuse", "dot_ci", "dot_i")]),
     "reorder": ("affine", [("reorder", "out_o", "out_co")]),
@@ -111,6 +112,9 @@ PICTURES: dict[str, tuple[str, list[Call]]] = {
 REFUSED: dict[str, tuple[str, list[Call], str]] = {
     "uneven split": ("affine", [("split", "out_h", 2)], "factor 2 does not divide extent 3"),
     "split by zero": ("affine", [("split", "out_h", 0)], "factor 0 does not divide"),
+    "overlap of a sum": ("dense", [("overlap", "dot_co", 1)], "dot adds to what it stored"),
+    "tiles that do not end": ("affine", [("overlap", "out_w", 11)], "tiles of 11 do not fill"),
+    "tiles of nothing": ("affine", [("overlap", "out_w", 0)], "tiles of 0 do not fill"),
     "no such loop": ("affine", [("split", "out_x", 2)], "there is no such loop"),
     "no such stage": ("affine", [("compute_inline", "in")], "there is no such stage"),
     "no such buffer": ("dense", [("set_scope", "out", "acc")], "there is no such allocation"),

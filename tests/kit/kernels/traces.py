@@ -17,6 +17,7 @@ from compile_worker.ir.func import Func
 from compile_worker.ir.stmt import Alloc, Block, For, Store
 from compile_worker.ir.visit import find
 from compile_worker.schedule import PRIMITIVES, Schedule
+from compile_worker.schedule.loops import tile_step
 
 Args = tuple[Argument, ...]
 
@@ -79,6 +80,13 @@ def _split(draw: st.DrawFn, names: Names) -> Args:
     (loop,) = _loop(draw, names)
     extent = names.loops[str(loop)].extent
     return (loop, draw(st.sampled_from([d for d in range(1, extent + 1) if extent % d == 0])))
+
+
+def _overlap(draw: st.DrawFn, names: Names) -> Args:
+    (loop,) = _loop(draw, names)
+    extent = names.loops[str(loop)].extent
+    fitting = [d for d in range(1, extent + 1) if tile_step(extent, d)]
+    return (loop, draw(st.sampled_from(fitting)))
 
 
 def _fuse(draw: st.DrawFn, names: Names) -> Args:
@@ -165,6 +173,7 @@ def _gemm(draw: st.DrawFn, names: Names) -> Args:
 
 ARGUMENTS: Final[Mapping[str, Callable[[st.DrawFn, Names], Args]]] = {
     "split": _split,
+    "overlap": _overlap,
     "fuse": _fuse,
     "reorder": _reorder,
     "tile": _tile,

@@ -29,6 +29,7 @@ from compile_worker.machines.cpu.space.windows import (
     SKIPPED,
     STACK,
     copy_at,
+    cut,
     declare_rows,
     declare_shared,
     declare_sums,
@@ -38,6 +39,7 @@ from compile_worker.machines.cpu.space.windows import (
     is_wide,
     most_first,
     padded_row_nbytes,
+    pixel_cost,
     shared_step,
     sums_in_registers,
 )
@@ -74,7 +76,7 @@ def space_with_steps(
     declare_shared(draft, workload, target, outermost)
     isa, lanes = isa_of(target.host), workload.outputs[0].shape[-1]
     few_sums = isa.registers // 2 // -(-lanes // isa.lanes)
-    default = first_valid(draft, _wished(draft, few_sums))
+    default = first_valid(draft, _wished(draft, workload.outputs[0].shape[3], few_sums))
     space = draft.space(workload.operator, VERSION, default)
     return Generated(space, partial(steps, workload, copy))
 
@@ -102,16 +104,16 @@ def _may_skip(workload: Workload) -> bool:
     return zeros and not is_wide(workload) and workload.inputs[0].shape[-1] > 1
 
 
-def _wished(draft: Draft, few_sums: int) -> Iterator[dict[str, int]]:
+def _wished(draft: Draft, width: int, few_sums: int) -> Iterator[dict[str, int]]:
     """Points from the one that is best as a rule: shared, nothing copied, tall tiles.
 
-    Sums are in half the registers, of few blocks rather than few pixels: of more LLVM moves some
-    about, at branches and where much is done with a sum in the end.
+    Sums are in half the registers, of pixels rather than blocks: of more LLVM moves some about, at
+    branches and where much is done with a sum in the end.
     """
 
-    def liked(block: dict[str, int]) -> tuple[bool, int, int]:
+    def liked(block: dict[str, int]) -> tuple[bool, float, int]:
         sums = block["pixels"] * block["blocks"]
-        return sums > few_sums, -sums, block["blocks"]
+        return sums > few_sums, pixel_cost(width, block["pixels"]), -sums
 
     paddings = draft.domain("padding") if draft.has("padding") else (0,)
     for shared, padding, block, rows, order in product(
@@ -128,7 +130,7 @@ def _steps(workload: Workload, copy: str, point: Point) -> Iterator[Step]:
     """The schedule of a point."""
     outer = ("out_h_0", "out_co_0") if point["order"] == 0 else ("out_co_0", "out_h_0")
     yield Step("split", ("out_co", point["blocks"]))
-    yield Step("split", ("out_w", point["pixels"]))
+    yield cut("out_w", workload.outputs[0].shape[3], point["pixels"])
     yield Step("split", ("out_h", point["rows"]))
     yield Step("reorder", (*outer, "out_h_1", "out_w_0", "out_w_1", "out_co_1"))
     has_zeros = workload.tensor("weight_zero") is not None

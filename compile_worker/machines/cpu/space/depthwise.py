@@ -25,6 +25,7 @@ from compile_worker.generated import Generated
 from compile_worker.isa import isa_of
 from compile_worker.machines.cpu.space.windows import (
     STACK,
+    cut,
     declare_rows,
     declare_shared,
     declare_sums,
@@ -32,6 +33,7 @@ from compile_worker.machines.cpu.space.windows import (
     is_padded,
     is_wide,
     padded_row_nbytes,
+    pixel_cost,
     rows_seen,
     shared_step,
 )
@@ -115,7 +117,10 @@ def _wished(draft: Draft, workload: Workload, target: Target) -> Iterator[dict[s
         most, places = few, [_BY_PIXELS, _BY_TILE]
     if isa.has_byte_tables and _IN_REGISTERS in draft.domain("place"):
         most, places = _ENOUGH, [_IN_REGISTERS, *places]
-    pixels_of = sorted(draft.domain("pixels"), key=lambda pixels: (pixels > most, -pixels))
+    width = workload.outputs[0].shape[3]
+    pixels_of = sorted(
+        draft.domain("pixels"), key=lambda pixels: (pixels > most, pixel_cost(width, pixels))
+    )
     for shared, place, rows, pixels in product(shares, places, tiles, pixels_of):
         yield {
             "pixels": pixels,
@@ -129,7 +134,7 @@ def _wished(draft: Draft, workload: Workload, target: Target) -> Iterator[dict[s
 
 def _steps(workload: Workload, point: Point) -> Iterator[Step]:
     """The schedule of a point."""
-    yield Step("split", ("out_w", point["pixels"]))
+    yield cut("out_w", workload.outputs[0].shape[3], point["pixels"])
     yield Step("split", ("out_h", point["rows"]))
     yield Step("reorder", ("out_co", "out_h_0", "out_h_1", "out_w_0", "out_w_1"))
     yield Step("compute_at", ("conv", "out_w_0"))

@@ -17,7 +17,7 @@ from tilefarm.workload import Workload
 
 from compile_worker.generated import Generated
 from compile_worker.machines.cpu.space.convolution import space_with_steps
-from compile_worker.machines.cpu.space.windows import copy_at, shared_step, sums_in_registers
+from compile_worker.machines.cpu.space.windows import copy_at, cut, shared_step, sums_in_registers
 
 
 def transposed_space(workload: Workload, target: Target) -> Generated:
@@ -44,7 +44,7 @@ def _steps(workload: Workload, copy: str, point: Point) -> Iterator[Step]:
     """The schedule of a point."""
     tiles = ("out_h_0", "out_co_0") if point["order"] == 0 else ("out_co_0", "out_h_0")
     yield Step("split", ("out_co", point["blocks"]))
-    yield Step("split", ("out_w", point["pixels"]))
+    yield cut("out_w", workload.outputs[0].shape[3], point["pixels"])
     yield Step("split", ("out_h", point["rows"]))
     phases = ("out_p", "out_q")
     yield Step("reorder", (*tiles, *phases, "out_h_1", "out_w_0", "out_w_1", "out_co_1"))

@@ -15,6 +15,7 @@ from tilefarm.workload import Workload
 from compile_worker.draft import Draft, Emptied
 from compile_worker.isa import isa_of
 from compile_worker.passes.flatten import LOCAL_NBYTES
+from compile_worker.schedule.loops import tile_step
 from compile_worker.te.operators.qlinear import PAIR
 
 SPARE: Final = 4
@@ -22,6 +23,9 @@ SPARE: Final = 4
 
 _MOST_BLOCKS: Final = 8
 """Blocks of channels at a time, at most: more leave too few registers for pixels."""
+
+_MOST_COMPUTED: Final = 1.25
+"""How often tiles that overlap may compute an iteration, in the mean."""
 
 _GRAIN: Final = 1 << 19
 """Products that are worth a round of threads: five to ten microseconds, where a round takes one."""
@@ -42,6 +46,31 @@ def divisors(extent: int, most: int) -> list[int]:
     return [each for each in range(1, min(extent, most) + 1) if extent % each == 0]
 
 
+def tile_sizes(extent: int, most: int) -> list[int]:
+    """Sizes of tiles that fill an extent, up to a limit, and have little in common."""
+    return [each for each in range(1, min(extent, most) + 1) if _computed(extent, each)]
+
+
+def pixel_cost(extent: int, pixels: int) -> float:
+    """What a product takes in tiles of so many pixels, as a multiple of the product itself.
+
+    Weights are loaded for each tile: half a product's time, as measured on AVX2.
+    """
+    return _computed(extent, pixels) / extent * (1 + 0.5 / pixels)
+
+
+def _computed(extent: int, tile: int) -> int:
+    """Iterations of all tiles; 0 if they do not fill the extent, or have too much in common."""
+    step = tile_step(extent, tile)
+    computed = tile * ((extent - tile) // step + 1) if step else 0
+    return computed if computed <= _MOST_COMPUTED * extent else 0
+
+
+def cut(loop: str, extent: int, tile: int) -> Step:
+    """The step that cuts a loop into tiles of this size, one of `tile_sizes`."""
+    return Step("overlap" if extent % tile else "split", (loop, tile))
+
+
 def declare_sums(draft: Draft, workload: Workload, target: Target, blocks: int) -> None:
     """How many `pixels` of a row, and `blocks` of channels, have their sums in registers."""
     shape = workload.outputs[0].shape
@@ -53,7 +82,7 @@ def declare_block(draft: Draft, target: Target, lanes: int, pixels: int, blocks:
     isa = isa_of(target.host)
     vectors = -(-lanes // isa.lanes)
     room = max(vectors, isa.registers - SPARE)
-    draft.tunable("pixels", divisors(pixels, room))
+    draft.tunable("pixels", tile_sizes(pixels, room))
     draft.tunable("blocks", divisors(blocks, _MOST_BLOCKS))
     draft.prod("sums", "pixels", "blocks", coefficient=vectors)
     why = f"{isa.registers} vector registers hold sums, and {SPARE} of them operands"

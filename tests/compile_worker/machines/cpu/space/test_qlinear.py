@@ -29,8 +29,10 @@ from compile_worker.ir.stmt import Alloc
 from compile_worker.isa import isa_of
 from compile_worker.lowering import lower
 from compile_worker.machines.cpu.space import cpu_space
+from compile_worker.machines.cpu.space.windows import tile_sizes
 from compile_worker.passes.nests import of_kind
 from compile_worker.schedule import replay
+from compile_worker.schedule.loops import tile_step
 from compile_worker.te import nest_of
 
 CPU = processor("cpu", Host(triple=X86_64, cpu="x86-64-v4"))
@@ -58,6 +60,14 @@ WORKS = {
     "filtered": qlinear.winograd(2, 4, (8, 8)),
     "dilated_depthwise": qlinear.depthwise(1, (8, 8), pad=(2, 2, 2, 2), dilation=(2, 2)),
 }
+OVERLAPPING = {
+    "odd_rows": qlinear.convolution(1, 2, (3, 13)),
+    "odd_rows_strided": qlinear.convolution(2, 1, (4, 25), (3, 3), (2, 2)),
+    "odd_rows_pairs": qlinear.convolution(1, 2, (2, 13), pad=(1, 2, 1, 0), together=2),
+    "odd_rows_depthwise": qlinear.depthwise(1, (4, 13)),
+    "odd_rows_phases": qlinear.transposed(size=(3, 13)),
+}
+WORKS.update(OVERLAPPING)
 ZEROS_AROUND = {
     "zeros_around": qlinear.convolution(2, 4, (7, 7)),
     "zeros_around_dilated": qlinear.convolution(1, 2, (9, 8), pad=(2, 4, 1, 3), dilation=(2, 3)),
@@ -216,6 +226,27 @@ def test_quads_of_taps_are_woven_in_registers_where_one_instruction_does() -> No
     assert space_of(work).default["place"] != IN_REGISTERS
     pairs = space_of(qlinear.depthwise(8, (28, 28), together=2), vbmi)
     assert IN_REGISTERS not in next(v for v in pairs.space.tunables if v.name == "place").domain
+
+
+@pytest.mark.parametrize("name", OVERLAPPING)
+def test_rows_that_nothing_divides_have_tiles_that_overlap(name: str) -> None:
+    made = space_of(WORKS[name], X86["avx2"][0])
+    assert made.default["pixels"] in (4, 5, 6)
+    assert "overlap" in {step.primitive for step in made.trace(made.default).steps}
+
+
+@pytest.mark.parametrize("extent", range(1, 60))
+def test_tiles_fill_a_row_and_have_little_in_common(extent: int) -> None:
+    sizes = tile_sizes(extent, 28)
+    assert {d for d in range(1, 29) if extent % d == 0} <= set(sizes)
+    assert len(sizes) > 1 or extent in (1, 2)
+    for size in sizes:
+        step = tile_step(extent, size)
+        assert step is not None
+        starts = range(0, extent - size + 1, step)
+        covered = [at for start in starts for at in range(start, start + size)]
+        assert set(covered) == set(range(extent))
+        assert len(covered) <= 1.25 * extent
 
 
 def paddings(made: Generated) -> tuple[str, ...]:
