@@ -1,4 +1,4 @@
-"""Stores that together fill memory without gaps: which they are, and their lanes as one vector.
+"""Loads or stores that together fill memory without gaps: which they are, and all lanes at once.
 
 vectorized i in 0:16: y[2*i] = a; y[2*i + 1] = b    ->    one store of a0 b0 a1 b1 ... a15 b15
 """
@@ -6,11 +6,16 @@ vectorized i in 0:16: y[2*i] = a; y[2*i + 1] = b    ->    one store of a0 b0 a1 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 from compile_worker.codegen.text import FunctionText
 from compile_worker.ir.affine import linear
-from compile_worker.ir.expr import Var
+from compile_worker.ir.expr import Load, Select, Var
 from compile_worker.ir.stmt import Stmt, Store
+from compile_worker.ir.visit import find
+
+_MOST_NBYTES: Final = 256
+"""Of loads that are one: LLVM takes seconds for many more."""
 
 
 def interleaved(stmts: Sequence[Stmt], var: Var) -> Iterator[tuple[Stmt, ...]]:
@@ -29,18 +34,42 @@ def interleaved(stmts: Sequence[Stmt], var: Var) -> Iterator[tuple[Stmt, ...]]:
         at += len(group)
 
 
-def _step(store: Store, var: Var) -> int:
-    terms, _ = linear(store.index[0])
+def loaded_together(stmts: Sequence[Stmt], var: Var, lanes: int) -> Iterator[tuple[Load, ...]]:
+    """Loads of all the statements that fill memory without gaps, as stores do in `interleaved`.
+
+    They are there in every iteration, whatever conditions say, and nobody stores in between.
+    """
+    stores = [each for each in stmts if isinstance(each, Store)]
+    written = {store.buffer for store in stores}
+    plain = [each.value for each in stores if next(find(each.value, Select), None) is None]
+    loads = dict.fromkeys(load for value in plain for load in find(value, Load))
+    first = next(iter(loads), None)
+    step = _step(first, var) if first is not None else 0
+    group = [each for each in loads if first is not None and each.buffer is first.buffer]
+    if len(stores) == len(stmts) and step == len(group) > 1 and _side_by_side(group):
+        buffer = group[0].buffer
+        if buffer not in written and step * lanes * buffer.dtype.nbytes <= _MOST_NBYTES:
+            yield tuple(group)
+
+
+def _step(access: Load | Store, var: Var) -> int:
+    terms, _ = linear(access.index[0])
     return terms.get(var, 0)
 
 
-def _side_by_side(stmts: Sequence[Stmt]) -> bool:
-    stores = [each for each in stmts if isinstance(each, Store)]
-    if len(stores) != len(stmts) or len({store.buffer for store in stores}) != 1:
+def _side_by_side(stmts: Sequence[Stmt | Load]) -> bool:
+    accesses = [each for each in stmts if isinstance(each, Load | Store)]
+    if len(accesses) != len(stmts) or len({each.buffer for each in accesses}) != 1:
         return False
-    forms = [linear(store.index[0]) for store in stores]
+    forms = [linear(each.index[0]) for each in accesses]
     terms, start = forms[0]
     return all(form == (terms, start + i) for i, form in enumerate(forms))
+
+
+def unwoven(text: FunctionText, whole: str, count: int, lanes: int, kind: str) -> list[str]:
+    """The vectors that `woven` makes one of."""
+    orders = [range(first, count * lanes, count) for first in range(count)]
+    return [shuffled(text, whole, "poison", order, count * lanes, kind) for order in orders]
 
 
 def woven(text: FunctionText, values: Sequence[str], lanes: int, kind: str) -> str:

@@ -17,7 +17,7 @@ from tilefarm.dtype import DType
 
 from compile_worker.codegen.byte_tables import looked_up
 from compile_worker.codegen.dots import DotWriter
-from compile_worker.codegen.interleave import interleaved, woven
+from compile_worker.codegen.interleave import interleaved, loaded_together, unwoven, woven
 from compile_worker.codegen.lane_memory import LaneMemory
 from compile_worker.codegen.lane_runs import LanePlaces, runs
 from compile_worker.codegen.scalars import Scalars, reads
@@ -69,11 +69,14 @@ class Vectors(Scalars):
         """A store, statements in order, or a loop that all iterations go through in step."""
         match stmt:
             case Seq(stmts):
-                for group in interleaved(stmts, self._var):
-                    if len(group) > 1:
-                        self._store_interleaved(cast(tuple[Store, ...], group))
-                    else:
-                        self.statement(group[0])
+                with self._scope():
+                    for loads in loaded_together(stmts, self._var, self._lanes):
+                        self._load_interleaved(loads)
+                    for group in interleaved(stmts, self._var):
+                        if len(group) > 1:
+                            self._store_interleaved(cast(tuple[Store, ...], group))
+                        else:
+                            self.statement(group[0])
             case For(var, 1, body):
                 self._outer.define(var, "0")
                 self.statement(body)
@@ -102,6 +105,17 @@ class Vectors(Scalars):
             whole = woven(self._text, values, self._lanes, kind)
             lanes = self._lanes * len(group)
             self._text.do(f"store <{lanes} x {kind}> {whole}, ptr {start}, align {dtype.nbytes}")
+
+    def _load_interleaved(self, loads: tuple[Load, ...]) -> None:
+        """Loads that together fill memory without gaps: one load of all lanes of all of them."""
+        kind, dtype = MEMORY_TYPES[loads[0].buffer.dtype], loads[0].buffer.dtype
+        start = self._outer.address(
+            loads[0].buffer, (self._in_lane(loads[0].index[0], 0),), inbounds=False
+        )
+        lanes = self._lanes * len(loads)
+        whole = self._text.op(f"load <{lanes} x {kind}>, ptr {start}, align {dtype.nbytes}")
+        parts = unwoven(self._text, whole, len(loads), self._lanes, kind)
+        self._scopes[-1].update(zip(loads, parts, strict=True))
 
     def _dot(self, loop: For) -> Dot | None:
         """The dot product that a loop is, if there is an instruction for it."""

@@ -11,6 +11,7 @@ vectorized loop for which there is no code: that runs one by one.
 from __future__ import annotations
 
 from collections.abc import Collection
+from itertools import pairwise
 from typing import Final
 
 from tilefarm.target import Target
@@ -117,23 +118,31 @@ def has_vector_code(loop: For) -> bool:
     for load in find(loop, Load):
         loads.setdefault(load.buffer, set()).add(load.index[0])
     return all(
-        _apart(places, loop.var)
+        _apart(places, loop)
         and (buffer not in loads or (len(places) == 1 and loads[buffer] == places))
         for buffer, places in stores.items()
     )
 
 
-def _apart(places: Collection[Expr], var: Var) -> bool:
-    """Whether no two iterations store to one element: places between two steps of the loop."""
+def _apart(places: Collection[Expr], loop: For) -> bool:
+    """Whether no two iterations store to one element.
+
+    Places are between two steps of the loop, or so far apart that it comes from none to another.
+    """
     forms = [linear(at) for at in places]
-    steps = {terms.pop(var, 0) for terms, _ in forms}
+    steps = {terms.pop(loop.var, 0) for terms, _ in forms}
     first, _ = forms[0]
-    constants = [constant for _, constant in forms]
-    return (
-        all(terms == first for terms, _ in forms)
-        and all(var not in mentioned(term) for term in first)
-        and len(steps) == 1
-        and max(constants) - min(constants) < abs(steps.pop())
+    if (
+        any(terms != first for terms, _ in forms)
+        or any(loop.var in mentioned(term) for term in first)
+        or len(steps) > 1
+    ):
+        return False
+    step, constants = abs(steps.pop()), sorted(constant for _, constant in forms)
+    far = step * loop.extent
+    return step > 0 and (
+        constants[-1] - constants[0] < step
+        or all(after - before >= far for before, after in pairwise(constants))
     )
 
 

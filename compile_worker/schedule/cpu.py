@@ -5,6 +5,7 @@ The rest is up to the passes: they inline, merge, cut and vectorize whatever a s
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -13,8 +14,10 @@ from tilefarm.trace import Trace
 from tilefarm.workload import Workload
 
 from compile_worker.isa import isa_of
+from compile_worker.passes.vectorize_loops import LANES
 from compile_worker.schedule.cpu_reals import REAL_RULES
 from compile_worker.schedule.cpu_room import ROOM, Call, trace_of
+from compile_worker.te.operators.elementwise import data_axes, plain_axes
 
 _NOTHING: Final = Trace()
 
@@ -46,6 +49,49 @@ def _quantize(workload: Workload, target: Target) -> Trace:
     batch, lanes = workload.outputs[0].shape[-2:]
     is_few = workload.inputs[0].shape[1] <= _FEW and batch * lanes <= _WOVEN
     return trace_of(("unroll", "out_o")) if is_few else _NOTHING
+
+
+def _to_blocks(workload: Workload, target: Target) -> Trace:
+    """Channels one after the other, many pixels of each at once: lanes are woven when stored."""
+    (x, *_), (out,) = workload.inputs, workload.outputs
+    is_turned = _is_turned(workload, target, x.shape[:2], out.shape)
+    return trace_of(("unroll", "out_o")) if is_turned else _NOTHING
+
+
+def _from_blocks(workload: Workload, target: Target) -> Trace:
+    """Lanes of many pixels are loaded at once, and each channel's are stored side by side."""
+    (x,), (out,) = workload.inputs, workload.outputs
+    if not _is_turned(workload, target, out.shape[:2], x.shape):
+        return _NOTHING
+    axes = data_axes if workload.operator == "relayout" else plain_axes
+    n, channels, *inner = (f"out_{name}" for name in axes(out.shape))
+    return trace_of(
+        ("split", channels, LANES),
+        ("reorder", n, f"{channels}_0", *inner, f"{channels}_1"),
+        ("unroll", f"{channels}_1"),
+    )
+
+
+def _relayout(workload: Workload, target: Target) -> Trace:
+    """Between rows of pixels and blocks of channels; others are as they are."""
+    if workload.attr_ints("logical_in")[:2] != workload.attr_ints("logical_out")[:2]:
+        return _NOTHING
+    to_blocks = workload.inputs[0].shape[-1] == 1
+    return (_to_blocks if to_blocks else _from_blocks)(workload, target)
+
+
+def _is_turned(
+    workload: Workload, target: Target, plain: tuple[int, ...], blocked: tuple[int, ...]
+) -> bool:
+    """Whether bytes go between channels [N, C] of pixels and whole blocks of them, in registers."""
+    *_, batch, lanes = blocked
+    return (
+        isa_of(target.host).has_byte_tables
+        and "pad" not in dict(workload.attrs)
+        and (batch, lanes) == (1, LANES)
+        and plain == (blocked[0], blocked[1] * LANES)
+        and math.prod(blocked[2:-2]) >= LANES
+    )
 
 
 def _quantize_windows(workload: Workload, target: Target) -> Trace:
@@ -196,5 +242,9 @@ _RULES: Final[Mapping[str, Callable[[Workload, Target], Trace]]] = {
     "conv2d_transpose": _conv2d,
     "matmul": _matmul,
     "dense": _dense,
+    "quantize_linear": _to_blocks,
+    "dynamic_quantize_linear": _to_blocks,
+    "dequantize_linear": _from_blocks,
+    "relayout": _relayout,
     **REAL_RULES,
 }

@@ -9,9 +9,9 @@ from tilefarm.dtype import DType
 
 from compile_worker.codegen.lane_runs import LaneRun, runs
 from compile_worker.emit import kernel_text
-from compile_worker.ir.expr import Buffer, Var
+from compile_worker.ir.expr import Buffer, Const, Lt, Select, Var
 from compile_worker.ir.func import Func
-from compile_worker.ir.stmt import Alloc, For, LoopKind, Store
+from compile_worker.ir.stmt import Alloc, For, LoopKind, Store, sequence
 from compile_worker.lowering import lower
 
 I = Var("i")  # noqa: E741
@@ -35,6 +35,24 @@ def test_lanes_that_are_not_active_are_in_no_run() -> None:
 
 def test_a_cpu_kernel_in_vectors(golden: Golden) -> None:
     golden(kernel_text(lower(nest("add"), SIM), "entry", SIM))
+
+
+def strided(count: int, step: int, *, chosen: bool = False) -> str:
+    """The text of a vectorized loop of stores that each read one byte of a few side by side."""
+    x, out = Buffer("x", (16 * step,), DType.INT8), Buffer("out", (16 * step,), DType.INT8)
+    zero = Const(0, DType.INT8)
+    reads = [x[I * step + at] for at in range(count)]
+    values = [Select(Lt(each, zero), zero, each) if chosen else each for each in reads]
+    stores = [Store(out, (I + 16 * at,), value) for at, value in enumerate(values)]
+    loop = For(I, 16, sequence(stores), LoopKind.VECTORIZED)
+    return kernel_text(Func("f", (x, out), loop), "entry", SIM)
+
+
+def test_loads_that_fill_memory_are_one() -> None:
+    assert strided(4, 4).count("load <64 x i8>") == 1
+    assert "load i8" not in strided(4, 4)
+    assert "load <64 x i8>" not in strided(3, 4), "a byte that nobody reads may not be there"
+    assert "load <64 x i8>" not in strided(4, 4, chosen=True), "nor one that is not chosen"
 
 
 @pytest.mark.parametrize(

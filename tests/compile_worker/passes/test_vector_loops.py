@@ -73,6 +73,13 @@ def test_what_is_not_independent_runs_one_by_one(store: Stmt, kind: LoopKind) ->
     assert kinds(loop(store, 40, kind)) == [LoopKind.SERIAL]
 
 
+def test_stores_so_far_apart_that_no_loop_comes_from_one_to_another_are_independent() -> None:
+    apart = sequence([Store(Y, (I,), X[I]), Store(Y, (I + 40,), X[I + 40])])
+    assert LoopKind.VECTORIZED in kinds(loop(apart, 40))
+    near = sequence([Store(Y, (I,), X[I]), Store(Y, (I + 39,), X[I + 40])])
+    assert kinds(loop(near, 40)) == [LoopKind.SERIAL]
+
+
 def test_short_loops_and_loops_with_a_kind_stay() -> None:
     store = Store(Y, (I,), X[I])
     assert kinds(loop(store, 3)) == [LoopKind.SERIAL]
