@@ -13,11 +13,14 @@ from tilefarm.measurement import Status
 
 from device_server.device.health_monitor import MonitorLimits
 from device_server.device.settings import DeviceSettings
+from device_server.tracker.limits import TableLimits
 
 from .wrong_device_search import CANDIDATES, KERNEL, RIGHT_CYCLES, CountingRunner, searched
 
 SPELLS = range(20, 140, 30)
-"""After so many runs, each; more of them than losses in a row that a tracker forgives."""
+"""After so many runs, each; two of them may be one."""
+LIMITS = TableLimits(device_ttl_seconds=3.0)
+"""Heartbeats come five times as often."""
 
 
 def warm(runner: CountingRunner, runs: int) -> None:
@@ -32,7 +35,7 @@ def soon(settings: DeviceSettings) -> DeviceSettings:
 
 def test_times_of_a_slow_spell_are_not_kept(tmp_path: Path) -> None:
     with Farm(tmp_path / "farm") as farm:
-        tracker = farm.tracker()
+        tracker = farm.tracker(limits=LIMITS)
         runner = CountingRunner(kernel=KERNEL, after=warm)
         farm.device(tracker=tracker, runner=runner, settings=soon)
         with searched(farm, tracker, tmp_path, devices=1) as search:
@@ -41,4 +44,4 @@ def test_times_of_a_slow_spell_are_not_kept(tmp_path: Path) -> None:
     assert {(t.status, t.cycles) for t in kept} == {(Status.OK, RIGHT_CYCLES)}
     assert len(kept) == CANDIDATES
     assert 0 < len(runner.seen) - CANDIDATES < 50 * len(SPELLS), "what it gave when it was slow"
-    assert [event for event, _ in farm.events].count("recovered") == len(SPELLS)
+    assert [event for event, _ in farm.events].count("recovered") > LIMITS.losses
