@@ -13,6 +13,8 @@ from driver.network.graph.ir import Window
 
 COLUMNS_NBYTES: Final = 4 << 20
 """Of the columns that are multiplied at a time: caches hold them from their making to their use."""
+ROWS_ELEMENTS: Final = 1 << 17
+"""Of a matrix of weights that is in float at a time: a mebibyte, which caches hold."""
 
 
 def padded(x: NDArray[Any], window: Window, value: float = 0) -> NDArray[Any]:
@@ -116,6 +118,17 @@ def _runs(count: int, most: int) -> Iterator[slice]:
     step = max(1, most)
     for start in range(0, count, step):
         yield slice(start, start + step)
+
+
+def weighted(x: NDArray[Any], weight: NDArray[Any]) -> NDArray[Any]:
+    """The sums [N, Co] of x [N, Ci] and weight [Co, Ci], in the element type of `x`.
+
+    Weights get that type some rows at a time: they are up to eight times as large then.
+    """
+    sums = np.empty((len(x), len(weight)), x.dtype)
+    for rows in _runs(len(weight), ROWS_ELEMENTS // max(1, weight.shape[1])):
+        np.matmul(x, weight[rows].astype(x.dtype, copy=False).T, out=sums[:, rows])
+    return sums
 
 
 def multiplied(a: NDArray[Any], b: NDArray[Any], groups: int) -> NDArray[Any]:

@@ -1,4 +1,10 @@
-"""Runs a float network in numpy, many samples at once: what integers are compared with."""
+"""Runs a float network in numpy, many samples at once: what integers are compared with.
+
+Integers are made from it, too, and have to be the same on every machine. In which order a sum is
+made is for BLAS to say, whose kernels and threads each have theirs, and the last bits show it. So
+products and powers are made in float64, and rounded to float32 once: of 10^7 sums or more, one has
+another last bit elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from driver.network.graph import ir
 from driver.network.graph.columns import (
@@ -16,6 +23,7 @@ from driver.network.graph.columns import (
     padded,
     pooled,
     taken,
+    weighted,
 )
 from driver.network.graph.functions import evaluate
 from driver.network.graph.grid import on_own_grid
@@ -68,14 +76,16 @@ def apply(op: ir.Operator, *operands: FloatArray) -> FloatArray:
     x = operands[0]
     match op:
         case ir.Conv2d(weight=weight, bias=bias, window=window, groups=groups):
-            sums = correlate_groups(x, weight, window, groups)
+            sums = _rounded(correlate_groups(x, _exactly(weight), window, groups))
             return _clip(sums + bias[:, None, None], op.lo, op.hi)
         case ir.ConvTranspose2d(weight=weight, bias=bias, pad=pad):
-            return _clip(correlate_phases(x, weight, pad) + bias[:, None, None], op.lo, op.hi)
+            sums = _rounded(correlate_phases(x, _exactly(weight), pad))
+            return _clip(sums + bias[:, None, None], op.lo, op.hi)
         case ir.Dense(weight=weight, bias=bias):
-            return _clip(x @ weight.T + bias, op.lo, op.hi)
+            return _clip(_rounded(weighted(_exactly(x), weight)) + bias, op.lo, op.hi)
         case ir.MatMul(groups=groups, scale=scale):
-            return np.asarray(multiplied(x, operands[1], groups) * np.float32(scale), np.float32)
+            sums = _rounded(multiplied(_exactly(x), _exactly(operands[1]), groups))
+            return np.asarray(sums * np.float32(scale))
         case ir.Add(subtracts=subtracts):
             total = x - operands[1] if subtracts else x + operands[1]
             return _clip(total, op.lo, op.hi)
@@ -114,7 +124,7 @@ def apply(op: ir.Operator, *operands: FloatArray) -> FloatArray:
             spread = np.square(away).mean(axis=axes, keepdims=True) + np.float32(epsilon)
             return np.asarray(away / np.sqrt(spread), np.float32)
         case ir.Softmax(axis=axis):
-            powers = np.exp(x - x.max(axis=axis, keepdims=True))
+            powers = np.exp(_exactly(x - x.max(axis=axis, keepdims=True)))
             return np.asarray(powers / powers.sum(axis=axis, keepdims=True), np.float32)
         case ir.FakeQuantize(grid=grid):
             return on_own_grid(x) if grid is None else grid.reals(grid.integers(x))
@@ -131,6 +141,14 @@ _REDUCTIONS: Final[Mapping[ir.ReduceKind, Callable[..., FloatArray]]] = {
     "min": np.min,
     "prod": np.prod,
 }
+
+
+def _exactly(x: FloatArray) -> NDArray[np.float64]:
+    return x.astype(np.float64)
+
+
+def _rounded(sums: NDArray[np.float64]) -> FloatArray:
+    return sums.astype(np.float32)
 
 
 def _clip(x: FloatArray, lo: float, hi: float) -> FloatArray:

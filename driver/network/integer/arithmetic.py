@@ -18,6 +18,7 @@ from driver.network.graph.columns import (
     padded,
     patches,
     pooled,
+    weighted,
 )
 from driver.network.graph.ir import FloatArray, Window
 from driver.network.integer.qir import (
@@ -30,8 +31,6 @@ from driver.network.integer.qir import (
     result_type,
 )
 
-ROWS_ELEMENTS: Final = 1 << 17
-"""Of a matrix of weights that is in float at a time: a mebibyte, which caches hold."""
 _EXACT_FLOAT32_SUM: Final = 1 << 24
 
 
@@ -86,18 +85,9 @@ def dense(
 
 
 def products(x: LayerArray, weight: WeightArray) -> NDArray[Any]:
-    """The sums [N, Co] of x [N, Ci] and weight [Co, Ci], as whole numbers in a float type.
-
-    Weights become floats some rows at a time: they are up to eight times as large then.
-    """
+    """The sums [N, Co] of x [N, Ci] and weight [Co, Ci], as whole numbers in a float type."""
     exactly = _exact_type(weight.shape[1] * _largest(weight), _largest(x))
-    left = x.astype(exactly)
-    sums = np.empty((len(x), len(weight)), exactly)
-    rows = max(1, ROWS_ELEMENTS // max(1, weight.shape[1]))
-    for begin in range(0, len(weight), rows):
-        part = slice(begin, begin + rows)
-        np.matmul(left, weight[part].astype(exactly).T, out=sums[:, part])
-    return sums
+    return weighted(x.astype(exactly), weight)
 
 
 def matmul(a: Int8Array, b: Int8Array, *, groups: int, shift: int) -> Int8Array:

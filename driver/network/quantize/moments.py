@@ -106,11 +106,11 @@ def moments(op: Weighted, x: NDArray[Any]) -> Moments:
     most = _MOST_PRODUCTS // (groups * columns * (1 if wide else columns))
     most = min(max(most, _LEAST_PATCHES), _MOST_PATCHES)
     rows = all_patches.rows(slice(None, None, max(1, -(-all_patches.count // most))))
-    rows = rows.astype(np.float32) - mean[:, None, :].astype(np.float32)
+    rows = rows.astype(np.float64) - mean[:, None, :]
     if wide:
-        covariance = np.square(rows).mean(axis=1, dtype=np.float64)[..., None]
+        covariance = np.square(rows).mean(axis=1)[..., None]
     else:
-        covariance = (rows.swapaxes(1, 2) @ rows).astype(np.float64) / rows.shape[1]
+        covariance = rows.swapaxes(1, 2) @ rows / rows.shape[1]
     return Moments(mean=mean, covariance=covariance)
 
 

@@ -76,7 +76,7 @@ class Observed:
         if name not in self._read:
             return
         rows = np.ascontiguousarray(values).reshape(len(values), -1)
-        sums = np.ones(len(rows), np.float32) @ rows
+        sums = rows.sum(axis=0)
         squares = np.einsum("nk,nk->k", rows, rows)
         for totals, found in ((self._sums, sums), (self._squares, squares)):
             found = found.reshape(values.shape[1:])

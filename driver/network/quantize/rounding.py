@@ -10,7 +10,7 @@ worse. Sources: M. Nagel et al., Up or Down? Adaptive Rounding for Post-Training
 
 from __future__ import annotations
 
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,16 +33,13 @@ def fitted(rows: Reals, covariance: Reals, most: int) -> Reals:
     return np.stack([_fitted(r, h, most) for r, h in zip(rows, covariance + own, strict=True)])
 
 
-def _fitted(rows: Reals, covariance: Reals, most: int) -> Reals:
+def _fitted(rows: Reals, h: Reals, most: int) -> Reals:
     """That of one group."""
-    h = covariance.astype(np.float32)
-    diagonal = np.diag(h)
-    if not diagonal.any():
-        return np.asarray(np.clip(np.rint(rows), -most, most))
-    whole = np.clip(np.rint(rows), -most, most).astype(np.float32)
-    real = rows.astype(np.float32)
+    whole = np.clip(np.rint(rows), -most, most)
+    if not np.diag(h).any():
+        return whole
     for _ in range(_SWEEPS):
-        pull = (whole - real) @ h
+        pull = (whole - rows) @ h
         moved = False
         for start in range(0, rows.shape[1], _BAND):
             band = slice(start, start + _BAND)
@@ -53,12 +50,10 @@ def _fitted(rows: Reals, covariance: Reals, most: int) -> Reals:
                 pull[:, start + _BAND :] += change @ h[band, start + _BAND :]
         if not moved:
             break
-    return whole.astype(np.float64)
+    return whole
 
 
-def _band_changes(
-    whole: NDArray[Any], pull: NDArray[Any], h: NDArray[Any], most: int
-) -> NDArray[Any]:
+def _band_changes(whole: Reals, pull: Reals, h: Reals, most: int) -> Reals:
     """What each weight of some columns changes by, one column after the other."""
     change, pull = np.zeros_like(whole), pull.copy()
     for k, own in enumerate(np.diag(h)):

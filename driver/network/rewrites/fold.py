@@ -139,7 +139,8 @@ def merge(first: ir.Operator, second: ir.Operator) -> tuple[ir.Operator, ...] | 
             return (replace(first, scale=first.scale * float(second.weight[0])),)
         case ir.Affine(), ir.Dense() if _unbounded(first):
             weight = second.weight * first.weight[None, :]
-            return (replace(second, weight=weight, bias=second.bias + second.weight @ first.bias),)
+            added = (second.weight * first.bias).sum(axis=1)
+            return (replace(second, weight=weight, bias=second.bias + added),)
         case ir.Affine(), ir.Conv2d() if _unbounded(first) and _passes_padding(first, second):
             return (_after_scaling(first, second),)
         case ir.Affine(weight=mul), ir.Reshape(shape=shape) if shape[0] == len(mul):

@@ -7,6 +7,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
+from driver.network.graph import columns
 from driver.network.integer import arithmetic
 from driver.network.quantize import weight_chunks as module
 from driver.network.quantize.fixed_point_requantization import multiplied_parameters
@@ -62,7 +63,7 @@ def test_products_are_exact_in_parts(terms: int, monkeypatch: pytest.MonkeyPatch
     x = RNG.integers(-128, 128, (3, terms), np.int8)
     weight = RNG.integers(-128, 128, (37, terms), np.int8)
     wanted = x.astype(np.int64) @ weight.astype(np.int64).T
-    monkeypatch.setattr(arithmetic, "ROWS_ELEMENTS", 4 * terms)
+    monkeypatch.setattr(columns, "ROWS_ELEMENTS", 4 * terms)
     np.testing.assert_array_equal(arithmetic.products(x, weight), wanted)
 
 
