@@ -85,6 +85,12 @@ _MIGRATIONS: Final = (
         times TEXT NOT NULL
     ) STRICT;
     """,
+    """
+    CREATE TABLE paces (
+        device TEXT PRIMARY KEY,
+        seconds REAL NOT NULL
+    ) STRICT;
+    """,
 )
 """Step i brings a file of user_version i to i + 1. Only ever appended to."""
 

@@ -29,6 +29,7 @@ _STATEMENTS: Final = {
     "trial": f"INSERT INTO trials ({_TRIAL}) VALUES ({', '.join('?' * _TRIAL_VALUES)}) "
     "ON CONFLICT (workload, trace) DO NOTHING",
     "run_off": "INSERT INTO run_offs (workload, device, times) VALUES (?, ?, ?)",
+    "pace": "INSERT INTO paces (device, seconds) VALUES (?, ?) ON CONFLICT (device) DO NOTHING",
 }
 """Every change of the records; also what the lines of a copy say."""
 
@@ -133,6 +134,11 @@ class TrialStore(Closing):
         }
         self._change("run_off", (run_off.workload.hex, run_off.device, canonical_json(times)))
 
+    def insert_pace(self, device: str, seconds: float) -> None:
+        """Keeps what the known kernel takes on a device; nothing changes if that is known."""
+        if device not in self.paces():
+            self._change("pace", (device, seconds))
+
     # -- reading -----------------------------------------------------------------------------------
 
     def places(self) -> dict[tuple[Digest, Digest], TrialPosition]:
@@ -158,6 +164,10 @@ class TrialStore(Closing):
             (workload.hex,),
         ).fetchone()
         return None if row is None else _trial(row)
+
+    def paces(self) -> dict[str, float]:
+        """What the known kernel took on each device when a search on this file first had it."""
+        return dict(self._db.execute("SELECT device, seconds FROM paces ORDER BY rowid"))
 
     def run_off(self, workload: Digest) -> RunOff | None:
         """The last comparison of the workload's finalists; None if there was none."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Callable
 from typing import Final
 
 from tilefarm.clock import Clock
@@ -47,7 +48,8 @@ class Registration:
     Args:
         tracker: the tracker's address.
         credentials: what it shows.
-        device: what to register.
+        device: what to register; asked before every heartbeat, and registered anew when it has
+            changed, so that nobody leases it by what it was.
         heartbeats: what it says from then on.
         secret: proves that it is the same device after a restart.
         gate: knows the highest fence that the device has seen, and hears when no lease is good.
@@ -58,7 +60,7 @@ class Registration:
         self,
         tracker: str,
         credentials: Credentials,
-        device: DeviceInfo,
+        device: Callable[[], DeviceInfo],
         heartbeats: Heartbeats,
         *,
         secret: bytes,
@@ -70,7 +72,8 @@ class Registration:
         self._credentials = credentials
         self._caller = self._connect()
         self._device = device
-        self._ref = tracker_calls.DeviceRef(name=device.name, epoch=device.epoch)
+        info = device()
+        self._ref = tracker_calls.DeviceRef(name=info.name, epoch=info.epoch)
         self._heartbeats = heartbeats
         self._secret = secret
         self._gate = gate
@@ -113,17 +116,16 @@ class Registration:
         await self._caller.close()
 
     async def _known(self) -> None:
-        """Registers, and returns when the tracker has forgotten the device."""
+        """Registers, and returns when the tracker has forgotten the device, or it has changed."""
+        info = self._device()
         registered = await self._caller.unary(
             methods.REGISTER,
-            tracker_calls.Register(
-                device=self._device, fence=self._gate.fence, secret=self._secret
-            ),
+            tracker_calls.Register(device=info, fence=self._gate.fence, secret=self._secret),
             timeout_seconds=_CALL_SECONDS,
         )
         self._answers = self._was_known = True
-        self._log("registered", device=self._device.name)
-        while await self._beat():
+        self._log("registered", device=info.name)
+        while self._device() == info and await self._beat():
             await asyncio.sleep(pause_seconds(registered.heartbeat_seconds))
 
     async def _beat(self) -> bool:
@@ -147,7 +149,7 @@ class Registration:
 
     def _note_silence(self, error: FarmFault) -> None:
         if self._answers:
-            self._log("tracker_silent", device=self._device.name, why=error.what)
+            self._log("tracker_silent", device=self._ref.name, why=error.what)
         self._answers = False
         if self._clock.seconds() - self._heard_seconds >= _DESERTED_SECONDS:
             self._gate.end(self._gate.fence, "the device has lost its tracker")

@@ -95,7 +95,7 @@ class ServedDevice:
         return Registration(
             tracker,
             credentials,
-            self._info(address),
+            lambda: self._info(address),
             heartbeats,
             secret=self.folder.secret,
             gate=self.gate,

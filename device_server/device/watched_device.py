@@ -29,7 +29,7 @@ class WatchedDevice:
     Attributes:
         runner: runs its kernels.
         sandbox: how they are confined.
-        proof: what the known kernel gave before.
+        canary: what the known kernel gives.
         condition: how it is.
         thread: where its runner is called, in turns.
         watch: lets the known kernel run again.
@@ -38,11 +38,16 @@ class WatchedDevice:
 
     runner: KernelRunner
     sandbox: str
-    proof: Proof
+    canary: Canary
     condition: Condition
     thread: RunnerThread
     watch: HealthMonitor
     board: HookedBoard
+
+    @property
+    def proof(self) -> Proof:
+        """What the known kernel gave before it served; its time is that of today's pace."""
+        return self.canary.proof
 
     def duties(self) -> list[Coroutine[Any, Any, None]]:
         """What has to go on while it serves."""
@@ -90,11 +95,11 @@ async def watched_device(
         watch = HealthMonitor(
             canary, thread, condition, settings.watch, log, device=settings.name, spoil=spoil
         )
-        proof = await watch.prove()
+        await watch.prove()
         yield WatchedDevice(
             runner=runner,
             sandbox=runner.sandbox,
-            proof=proof,
+            canary=canary,
             condition=condition,
             thread=thread,
             watch=watch,

@@ -6,7 +6,7 @@ from typing import Final
 
 from tilefarm.clock import Clock
 from tilefarm.errors import AccessError, NoDeviceError
-from tilefarm.measurement import DeviceClock
+from tilefarm.lease import DeviceInfo
 
 from driver.campaign.events import DevicesGone, Event
 from driver.farm.device_messages import (
@@ -95,9 +95,9 @@ class DeviceSlots:
         up = self._up[device]
         self._threads[up.slot].confirm(up.lease)
 
-    def clock(self, device: str) -> DeviceClock:
-        """What tells how long a kernel takes on a device that is there."""
-        return self._up[device].lease.device.clock
+    def info(self, device: str) -> DeviceInfo:
+        """What a device that is there was when it was leased."""
+        return self._up[device].lease.device
 
     def heard(self, message: Message) -> list[Event]:
         """What a campaign has to hear of what a thread says: no news of a device that is gone."""

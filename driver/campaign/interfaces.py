@@ -20,6 +20,10 @@ class Records(Protocol):
         """Store one trial for good, with its place in the order; False if it is there already."""
         ...
 
+    def insert_pace(self, device: str, seconds: float) -> None:
+        """Store what the known kernel took on a device when the search first had it."""
+        ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchSettings:

@@ -9,11 +9,13 @@ from __future__ import annotations
 import contextlib
 import queue
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from tilefarm.artifact import Artifact
 from tilefarm.clock import Clock
-from tilefarm.measurement import RunFailure
+from tilefarm.lease import DeviceInfo
+from tilefarm.measurement import Measurement, RunFailure
 from tilefarm.watch.log import Log
 
 from driver.campaign import commands, events
@@ -43,6 +45,7 @@ from driver.farm.device_messages import (
     RunEnded,
 )
 from driver.farm.lease_source import LeaseSource
+from driver.farm.paces import Paces
 from driver.run_events import DeviceJoined, DeviceLeft, Notice, RunEvent, Span
 from driver.stop_token import StopToken
 from tuner.session import TuningSession
@@ -61,6 +64,7 @@ class Loop:
         tasks: by the names that the session uses.
         session: belongs to the loop from now on.
         scores: what earlier sessions have measured.
+        paces: of the devices that they had; also given to `devices`.
         log: gets the story of every trial.
     """
 
@@ -76,6 +80,7 @@ class Loop:
         clock: Clock,
         listen: Callable[[RunEvent], None],
         scores: Scores | None = None,
+        paces: Paces | None = None,
         log: Log | None = None,
     ) -> None:
         self._messages: queue.SimpleQueue[Message] = queue.SimpleQueue()
@@ -90,6 +95,8 @@ class Loop:
             now=self._now,
             log=log,
         )
+        self._records = records
+        self._paces = paces or Paces()
         self._times = TimeProfile(settings.wall_origin, listen)
         self._executor = executor
         self._settings = settings
@@ -190,6 +197,7 @@ class Loop:
         match event:
             case DeviceUp(lease=lease):
                 device = lease.device
+                self._note_pace(device)
                 self._listen(
                     DeviceJoined(
                         device=device.name,
@@ -229,7 +237,18 @@ class Loop:
         self._times.note(candidate, "run", run.device, run.sent_seconds, run.ended_seconds)
         if run.is_implausible and isinstance(run.result, RunFailure):
             self._say(f"not believed: {run.result.why}")
+        if isinstance(run.result, Measurement):
+            told = self._paces.told(run.result, self._slots.info(run.device))
+            run = replace(run, result=told)
         self._feed(run)
+
+    def _note_pace(self, device: DeviceInfo) -> None:
+        """Keep the pace of a device that the search has; one that it had may have another now."""
+        self._paces.note(device)
+        if seconds := self._paces.at_first(device).known_seconds:
+            self._records.insert_pace(device.name, seconds)
+        if remark := self._paces.remark(device):
+            self._say(remark)
 
     # ---- commands out ----------------------------------------------------------------------------
 
@@ -284,7 +303,7 @@ class Loop:
             number,
             run_id=settings.run_id,
             timeout_seconds=settings.run_timeout_seconds,
-            clock=self._slots.clock(device),
+            clock=self._slots.info(device).clock,
             alone=alone,
         )
         self._slots.put(device, order)

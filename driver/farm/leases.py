@@ -37,6 +37,7 @@ from device_server.tracker.client import TrackerClient
 from driver.farm.comparable import reference_among, why_left_out
 from driver.farm.farms import Farm
 from driver.farm.lease_file import HeldLeases
+from driver.farm.paces import Paces
 from driver.farm.signing import signer
 
 _RENEWALS_PER_TTL: Final = 3
@@ -116,6 +117,7 @@ class Leases:
         self._file = held or HeldLeases()
         self._has_one_clock = False
         self._device_clock: DeviceClock | None = None
+        self._paces = Paces()
         self._reference: DeviceInfo | None = None
         """Whom devices timed by the clock are compared with, once the search has its first."""
         self._left_out: dict[str, str] = {}
@@ -144,9 +146,14 @@ class Leases:
         self._renewals = Breakage()
         self._thread = start_thread(self._renew, name="leases", broken=self._renewals)
 
-    def keep_to_one_clock(self, clock: DeviceClock | None) -> None:
-        """From now on only devices with that clock; None: with that of the first one."""
+    def keep_to_one_clock(self, clock: DeviceClock | None, paces: Paces | None = None) -> None:
+        """From now on only devices with that clock; None: with that of the first one.
+
+        Args:
+            paces: of the devices that the search has had; hears of those that it gets.
+        """
         self._has_one_clock, self._device_clock = True, clock
+        self._paces = paces or Paces()
 
     @property
     def left_out(self) -> tuple[str, ...]:
@@ -281,17 +288,23 @@ class Leases:
             self.release(leases.pop())
 
     def _leaves_out(self, device: DeviceInfo) -> bool:
-        """Whether a search cannot compare the device's times with those of its others."""
+        """Whether a search cannot compare the device's times with those of its others.
+
+        One that it has had already counts as it was then, see `Paces`.
+        """
         if not self._has_one_clock or device.clock is not DeviceClock.SECONDS:
             return False
         with self._lock:
             if self._reference is None:
+                self._reference = self._paces.reference(device)
+            if self._reference is None:
                 free = {s.device.name: s.device for s in self._there[1] if self._is_to_be_had(s)}
                 self._reference = reference_among((free | {device.name: device}).values())
-            if why := why_left_out(device, self._reference):
+            if why := why_left_out(self._paces.at_first(device), self._reference):
                 self._left_out[device.name] = why
             else:
-                self._left_out.pop(device.name, None)  # it has started anew, as fast as the others
+                self._left_out.pop(device.name, None)  # it has another pace now
+                self._paces.note(device)
             return bool(why)
 
     def _is_to_be_had(self, state: DeviceState) -> bool:

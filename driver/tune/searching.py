@@ -8,6 +8,7 @@ from tilefarm.watch.log import LineLog, Sink
 from driver.campaign.campaign import WorkLimits
 from driver.campaign.interfaces import SearchResult, SearchSettings
 from driver.campaign.loop import Loop
+from driver.farm.paces import Paces
 from driver.farm.run_resources import RunResources
 from driver.run_events import SearchBegan
 from driver.tune.continued import LOOKAHEAD, Continued, continued
@@ -33,9 +34,10 @@ def search(
             seed=settings.seed,
             lookahead=settings.lookahead,
         )
-    resources.leases.keep_to_one_clock(earlier.clock)
+    paces = Paces(store.paces())
+    resources.leases.keep_to_one_clock(earlier.clock, paces)
     known = earlier.session.told
-    loop = _loop(context, prepared, store, resources, earlier, story, workers)
+    loop = _loop(context, prepared, store, resources, earlier, story, workers, paces)
     _announce(context, prepared, store, earlier)
 
     def waits_for() -> str:
@@ -63,6 +65,7 @@ def _loop(
     earlier: Continued,
     story: Sink,
     workers: int,
+    paces: Paces,
 ) -> Loop:
     settings = context.settings
     return Loop(
@@ -85,6 +88,7 @@ def _loop(
         listen=context.listen,
         log=LineLog("search", story, style=settings.operations.style),
         scores=earlier.scores(prepared.tasks),
+        paces=paces,
     )
 
 

@@ -28,8 +28,8 @@ class DeviceInfo:
             `sandbox`, which every device has.
         self_test: what the known kernel gave before it registered, in words.
         clock: what tells how long a kernel takes on it.
-        known_seconds: the shortest time of the known kernel before it registered; 0 where cycles
-            are counted, or the device is of an older version.
+        known_seconds: the shortest time of the known kernel, at the pace that the device has when
+            it registers; 0 where cycles are counted, or the device is of an older version.
         known_spread: of that kernel's times, see `WallTime.spread`.
         power: how steady its host's frequency is, in words; where the host's clock tells time.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum, StrEnum
 from itertools import pairwise
 from typing import Final
@@ -153,6 +153,16 @@ class WallTime:
         """What disturbed it, in words; empty if nothing is known to have."""
         return disturbances_in_words(
             self.preemptions, self.stolen_seconds, self.begin_mhz, self.end_mhz
+        )
+
+    def scaled(self, factor: float) -> WallTime:
+        """The same of a host that takes so many times as long."""
+        return replace(
+            self,
+            minimum_seconds=self.minimum_seconds * factor,
+            p10_seconds=self.p10_seconds * factor,
+            median_seconds=self.median_seconds * factor,
+            p90_seconds=self.p90_seconds * factor,
         )
 
     @property

@@ -162,6 +162,21 @@ def test_the_last_run_off_of_a_workload_is_kept(path: Path) -> None:
         assert store.run_off(trial.workload) == of("board2", 3)
 
 
+def test_the_first_pace_of_a_device_is_kept(path: Path) -> None:
+    first = {"cpu1": 2e-5, "cpu0": 1e-5}
+    with TrialStore(path) as store:
+        assert store.paces() == {}
+        for device, seconds in (*first.items(), ("cpu0", 3e-5)):
+            store.insert_pace(device, seconds)
+    content = path.read_bytes()
+    with TrialStore(path, read_only=True) as store:
+        assert list(store.paces().items()) == list(first.items())
+    path.write_bytes(content[: len(content) // 2])
+    with TrialStore(path) as store:
+        assert "is damaged" in store.restored
+        assert store.paces() == first
+
+
 def test_a_failure_has_no_time(store: TrialStore) -> None:
     for wrong in (trial_of({"x": 1}, cycles=10**9), timed(1, 1e9)):
         with pytest.raises(ValueError, match="run_crash"):
@@ -180,7 +195,8 @@ def of_an_older_version(path: Path, trial: Trial, unconfirmed: Trial) -> None:
         with sqlite3.connect(each) as database:
             for column in ("wall_time", "search", "number"):
                 database.execute(f"ALTER TABLE trials DROP COLUMN {column}")
-            database.execute("DROP TABLE run_offs")
+            for table in ("run_offs", "paces"):
+                database.execute(f"DROP TABLE {table}")
             database.executescript("".join(_MIGRATIONS[1:3]))
             database.execute("INSERT INTO unconfirmed VALUES (1, 'sim0', 7)")
             database.execute("PRAGMA user_version = 3")
@@ -200,6 +216,7 @@ def test_a_file_of_an_older_version_is_read_and_written(path: Path) -> None:
         assert store.trials() == [trial], "what was not confirmed is measured again"
     assert path.read_bytes() == before
     with TrialStore(path) as store:
+        store.insert_pace("cpu0", 1e-5)
         assert store.insert(timed(2, 1e-6), run="r")
         assert store.trials() == [trial, timed(2, 1e-6)]
 

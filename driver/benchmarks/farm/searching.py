@@ -203,6 +203,9 @@ class _Seen:
         self.trials.append(trial)
         return self.store.insert(trial, run=run, place=place)
 
+    def insert_pace(self, device: str, seconds: float) -> None:
+        self.store.insert_pace(device, seconds)
+
     def listen(self, event: RunEvent) -> None:
         if isinstance(event, Span) and event.kind == "compile":
             self.built.append(self.clock.wall_seconds())

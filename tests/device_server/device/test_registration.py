@@ -21,6 +21,14 @@ from device_server.device.registration import Registration, pause_seconds
 from device_server.tenancy import Tenancy
 
 SECRET = b"of the device"
+INFO = DeviceInfo(
+    name="sim0",
+    address="127.0.0.1:1",
+    target=Digest.of(b"target"),
+    runtime="r",
+    sandbox="s",
+    epoch="e",
+)
 
 
 def leased(gate: FenceGate) -> Tenancy:
@@ -48,14 +56,7 @@ def test_a_silent_tracker_is_waited_for_but_not_for_ever(tmp_path: Path) -> None
         registration = Registration(
             f"unix:{tmp_path}/absent.sock",
             CREDENTIALS,
-            DeviceInfo(
-                name="sim0",
-                address="127.0.0.1:1",
-                target=Digest.of(b"target"),
-                runtime="r",
-                sandbox="s",
-                epoch="e",
-            ),
+            lambda: INFO,
             Heartbeats(
                 gate,
                 Condition(),

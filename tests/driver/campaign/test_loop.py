@@ -96,6 +96,48 @@ def test_devices_without_counters_are_timed_and_the_search_minimises_seconds() -
     assert {(e.default_cycles, e.best_cycles) for e in last.values()} == {(None, None)}
 
 
+class Slowing(StandInDevices):
+    """Takes twice as long from its second lease on, and says so; as a processor that gets hot."""
+
+    slower = False
+
+    def acquire(self, wait_seconds: float, gone: Callable[[], bool] = bool) -> Lease:
+        lease = super().acquire(wait_seconds, gone)
+        self.slower = lease.fence > 1
+        device = replace(lease.device, known_seconds=2e-5 if self.slower else 1e-5)
+        return replace(lease, device=device)
+
+    def run(self, code: bytes, job: RunJob) -> Measurement:
+        measured = seconds_of_tile(code, job)
+        assert measured.wall_time is not None
+        times = measured.wall_time.scaled(2.0 if self.slower else 1.0)
+        return replace(measured, wall_time=times)
+
+
+def test_times_are_told_at_the_pace_that_a_device_had_at_first() -> None:
+    runs: list[RunJob] = []
+
+    def once(code: bytes, job: RunJob) -> Measurement:
+        runs.append(job)
+        if len(runs) == 4:
+            raise SuspectError("it takes longer", retry_seconds=1.0)
+        return devices.run(code, job)
+
+    devices = Slowing(run_kernel=once, clock=DeviceClock.SECONDS)
+    scene = Scene(devices)
+    assert scene.play().why == "exhausted"
+    assert devices.slower
+    steady = Scene(StandInDevices(run_kernel=seconds_of_tile, clock=DeviceClock.SECONDS))
+    steady.play()
+    assert {(t.trace, t.cost_seconds) for t in scene.kept} == {
+        (t.trace, t.cost_seconds) for t in steady.kept
+    }
+    assert set(scene.paces) == {("sim0", 1e-5)}
+    assert any(
+        isinstance(e, Notice) and "takes 20.00 us, not 10.00 us" in e.text for e in scene.events
+    )
+
+
 @pytest.mark.parametrize("clock", DeviceClock)
 def test_a_device_that_tells_no_time_ends_a_search_that_has_no_other(clock: DeviceClock) -> None:
     """Before, its zeros were the best that there was."""

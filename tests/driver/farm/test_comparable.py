@@ -8,17 +8,20 @@ from pathlib import Path
 
 import pytest
 from kit.farm.in_process import CREDENTIALS, FakeRunner, Farm, Server, eventually
+from kit.farm.watched_device import BLOBS, job, watched
 from kit.search.toy_spaces import timed
 from tilefarm.clock import ManualClock
 from tilefarm.digest import Digest
-from tilefarm.errors import NoDeviceError
-from tilefarm.lease import DeviceInfo
+from tilefarm.errors import NoDeviceError, SuspectError
+from tilefarm.lease import DeviceInfo, Lease
 from tilefarm.measurement import DeviceClock, Measurement, RunFailure, RunJob
 
 from device_server.tracker.client import TrackerClient
+from device_server.tracker.limits import TableLimits
 from driver.farm.comparable import comparable, reference_among, why_left_out
 from driver.farm.farms import RemoteFarm
 from driver.farm.leases import Leases
+from driver.farm.paces import Paces
 
 
 def device(name: str, microseconds: float, spread: float = 0.0) -> DeviceInfo:
@@ -73,11 +76,14 @@ class Paced(FakeRunner):
 
     def __init__(self, microseconds: float) -> None:
         super().__init__()
-        self._seconds = microseconds * 1e-6
+        self.microseconds = microseconds
 
     def known(self, job: RunJob) -> Measurement | RunFailure:
         return Measurement(
-            artifact=job.artifact, device="fake", counters=None, wall_time=timed(self._seconds)
+            artifact=job.artifact,
+            device="fake",
+            counters=None,
+            wall_time=timed(self.microseconds * 1e-6),
         )
 
 
@@ -128,3 +134,46 @@ def test_who_compares_no_times_has_them_all(farm: Farm) -> None:
     with closing(leases_on(farm, farm.tracker(), a=16, b=10)) as leases:
         assert {leases.acquire(5.0).device.name for _ in range(2)} == {"a", "b"}
         assert not leases.left_out
+
+
+def drifts(leases: Leases, lease: Lease) -> None:
+    """Who has the device finds out that it has another pace, and says that it rests."""
+    with leases.connect(lease) as device:
+        device.ensure(BLOBS)
+        device.run(job(), request_id="r")
+        with pytest.raises(SuspectError, match="less time than before") as drift:
+            device.confirm()
+    leases.release(lease, why=drift.value.what)
+
+
+def test_a_device_is_told_by_the_pace_that_it_has_now(farm: Farm) -> None:
+    """A search that had it goes on with it; one that begins compares it as it is now."""
+    tracker = farm.tracker(limits=TableLimits(device_ttl_seconds=3.0))
+    runner = Paced(10)
+    farm.device("a", tracker=tracker, runner=runner, settings=watched)
+    with closing(leases_on(farm, tracker)) as leases, closing(leases_on(farm, tracker)) as others:
+        leases.keep_to_one_clock(None, paces := Paces())
+        eventually(lambda: names_at(tracker) == {"a"})
+        lease = leases.acquire(5.0)
+        runner.microseconds = 5
+        drifts(leases, lease)
+        again = leases.acquire(30.0)
+        assert again.device.epoch == lease.device.epoch
+        assert again.device.known_seconds == pytest.approx(5e-6)
+        assert paces.at_first(again.device).known_seconds == lease.device.known_seconds
+        assert not leases.left_out
+        farm.device("b", tracker=tracker, runner=Paced(5.1))
+        eventually(lambda: names_at(tracker) == {"a", "b"})
+        with pytest.raises(NoDeviceError, match=r"b its known kernel takes 49\.0% less time"):
+            leases.acquire(0.5)
+        leases.release(again)
+        others.keep_to_one_clock(None)
+        assert {others.acquire(5.0).device.name for _ in range(2)} == {"a", "b"}
+
+
+def test_a_search_that_goes_on_knows_the_pace_that_its_devices_had(farm: Farm) -> None:
+    with closing(leases_on(farm, farm.tracker(), a=20, b=10, c=20)) as leases:
+        leases.keep_to_one_clock(None, Paces({"a": 1e-5, "gone": 1e-5}))
+        assert {leases.acquire(5.0).device.name for _ in range(2)} == {"a", "b"}
+        with pytest.raises(NoDeviceError, match=r"c its known kernel takes 100\.0% more time"):
+            leases.acquire(0.5)

@@ -32,6 +32,7 @@ class Scene:
     count: int = 1
     kept: list[Trial] = field(default_factory=list)
     places: list[int] = field(default_factory=list)
+    paces: list[tuple[str, float]] = field(default_factory=list)
     events: list[RunEvent] = field(default_factory=list)
     stop: StopToken = field(default_factory=StopToken)
     limits: WorkLimits = field(default_factory=lambda: WorkLimits(workers=2))
@@ -45,6 +46,9 @@ class Scene:
         self.places.append(place.number)
         self.on_trial()
         return True
+
+    def insert_pace(self, device: str, seconds: float) -> None:
+        self.paces.append((device, seconds))
 
     def play(self) -> SearchResult:
         toys = (toy_task(lanes, self.extent) for lanes in (1, 2))
