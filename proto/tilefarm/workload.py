@@ -103,7 +103,8 @@ OPERATORS: Final[Mapping[str, str]] = {
     " stride, pad, dilation, groups as conv2d, fill (padding); zero, lo, hi unless out is float32;"
     " function, a_scale, a_zero, b_scale, b_zero, to_scale, to_zero, to_lo, to_hi with other. p"
     " is 4 with weights of int8, 2 with int8 or int16 (-255..255). With c = 1 neighbours are taps,"
-    " not channels: [Co/l, Ci, Kh, Kw/p, 1, l, p]. Where c > 1 weights of int8 may have a zero"
+    " not channels: [Co/l, Ci, Kh, Kw/p, 1, l, p]. Of a lone block the last"
+    " channels may have no weights: fewer than c/p. Where c > 1 weights of int8 may have a zero"
     " point, weight_zero int8 [l, p] before other: they are less by that",
     "qlinear_depthwise2d": "(data [N, C/c, H, W, 1, c], weight [C/c, Kh, Kw/p, c, p], bias"
     " int32 [C/c, c], scale float32 [C/c, c][, addend][, other]) -> out [N, C/c, OH, OW, 1, c]: as"

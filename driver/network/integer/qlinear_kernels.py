@@ -58,7 +58,10 @@ def qlinear_conv2d(workload: Workload, arrays: Arrays) -> Array:
     else:
         co, ci, rows, columns, groups, lanes, together = weight.shape
         taps = weight.transpose(0, 5, 1, 4, 6, 2, 3)
-        taps = taps.reshape(co * lanes, ci * groups * together, rows, columns)
+        taps = taps.reshape(co * lanes, ci, groups * together, rows, columns)
+        absent = arrays["data"].shape[-1] - groups * together
+        taps = np.pad(taps, ((0, 0), (0, 0), (0, absent), (0, 0), (0, 0)))
+        taps = taps.reshape(co * lanes, -1, rows, columns)
     in_groups = workload.attr_int("groups") if "groups" in dict(workload.attrs) else 1
     return _convolved(workload, arrays, taps, in_groups)
 

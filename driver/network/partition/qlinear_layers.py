@@ -166,7 +166,7 @@ def _of_blocks(layer: QLinearLayer) -> Workload:
             _blocks(layer),
             blocks,
             *layer.window.kernel,
-            LANES // layer.together,
+            _groups(inputs, layer.together),
             LANES,
             layer.together,
         ),
@@ -259,6 +259,17 @@ def _packed_blocks(weight: NDArray[Any], together: int) -> NDArray[Any]:
     return np.ascontiguousarray(tiles.reshape(*outer, lanes, -1, together).swapaxes(-3, -2))
 
 
+def _packed_groups(weight: NDArray[Any], together: int) -> NDArray[Any]:
+    """As `_packed_blocks`; of a lone block only quads, or pairs, that have channels."""
+    groups = _groups(weight.shape[1], together)
+    return np.ascontiguousarray(_packed_blocks(weight, together)[..., :groups, :, :])
+
+
+def _groups(inputs: int, together: int) -> int:
+    """Quads or pairs of channels of every block that are multiplied."""
+    return -(-min(inputs, LANES) // together)
+
+
 def _packed_points(weight: NDArray[Any], together: int) -> NDArray[Any]:
     """[Co/l, 6, Ci/c, Kh, c/2, l, 2]"""
     points = points_of(weight)
@@ -300,7 +311,7 @@ _FORMS: Final[Mapping[str, Callable[[QLinearLayer], Workload]]] = {
     "depthwise": _of_channels,
 }
 _PACKERS: Final[Mapping[str, Callable[[NDArray[Any], int], NDArray[Any]]]] = {
-    "blocks": _packed_blocks,
+    "blocks": _packed_groups,
     "winograd": _packed_points,
     "rows": _packed_rows,
     "depthwise": _packed_channels,

@@ -38,7 +38,8 @@ def _convolved(work: Workload, data: Array, taps: Array) -> Array:
     n, _, height, width, _, _ = work.outputs[0].shape
     out = np.zeros((n, height, width, len(taps)), np.int64)
     for h, w in np.ndindex(height, width):
-        out[:, h, w] = np.einsum("nyxi,oyxi->no", _window(work, data, taps.shape[1:3], h, w), taps)
+        seen = _window(work, data, taps.shape[1:3], h, w)[..., : taps.shape[3]]
+        out[:, h, w] = np.einsum("nyxi,oyxi->no", seen, taps)
     return out
 
 

@@ -172,6 +172,14 @@ def with_weight_zero(work: Workload) -> Workload:
     return replace(work, inputs=(*work.inputs, zero))
 
 
+def of_channels(work: Workload, channels: int) -> Workload:
+    """A convolution of one block, of which only so many channels have weights."""
+    data, weight, *rest = work.inputs
+    *outer, _, lanes, together = weight.shape
+    shape = (*outer, channels // together, lanes, together)
+    return replace(work, inputs=(data, replace(weight, shape=shape), *rest))
+
+
 def in_planes(work: Workload, planes: int) -> Workload:
     """A depthwise layer whose weights are sums of planes."""
     data, weight, *rest = work.inputs
@@ -261,6 +269,8 @@ EXAMPLES: Final[Mapping[str, Workload]] = {
     "qlinear_conv2d_zero_grouped": with_weight_zero(
         with_addend(convolution(4, 2, (3, 4), groups=2))
     ),
+    "qlinear_conv2d_few": of_channels(convolution(1, 2, (4, 5)), 8),
+    "qlinear_conv2d_few_pairs": of_channels(convolution(1, 1, (3, 4), together=2), 6),
     "qlinear_conv2d_grouped": with_addend(convolution(4, 6, (5, 4), groups=2)),
     "qlinear_conv2d_one_block_groups": convolution(3, 3, (4, 3), groups=3, dtype=DType.INT8),
     "qlinear_conv2d_addend": with_addend(convolution(1, 2)),

@@ -76,7 +76,9 @@ def space_with_steps(
     declare_shared(draft, workload, target, outermost)
     isa, lanes = isa_of(target.host), workload.outputs[0].shape[-1]
     few_sums = isa.registers // 2 // -(-lanes // isa.lanes)
-    default = first_valid(draft, _wished(draft, workload.outputs[0].shape[3], few_sums))
+    has_zero = workload.tensor("weight_zero") is not None
+    width = workload.outputs[0].shape[3]
+    default = first_valid(draft, _wished(draft, width, few_sums, has_zero=has_zero))
     space = draft.space(workload.operator, VERSION, default)
     return Generated(space, partial(steps, workload, copy))
 
@@ -104,16 +106,20 @@ def _may_skip(workload: Workload) -> bool:
     return zeros and not is_wide(workload) and workload.inputs[0].shape[-1] > 1
 
 
-def _wished(draft: Draft, width: int, few_sums: int) -> Iterator[dict[str, int]]:
+def _wished(draft: Draft, width: int, few_sums: int, *, has_zero: bool) -> Iterator[dict[str, int]]:
     """Points from the one that is best as a rule: shared, nothing copied, tall tiles.
 
     Sums are in half the registers, of pixels rather than blocks: of more LLVM moves some about, at
-    branches and where much is done with a sum in the end.
+    branches and where much is done with a sum in the end. Of many blocks where weights have a zero
+    point: what that adds to the sums of a pixel is one more sum for all of them.
     """
 
-    def liked(block: dict[str, int]) -> tuple[bool, float, int]:
-        sums = block["pixels"] * block["blocks"]
-        return sums > few_sums, pixel_cost(width, block["pixels"]), -sums
+    def liked(block: dict[str, int]) -> tuple[bool, float, float]:
+        pixels, blocks = block["pixels"], block["blocks"]
+        cost = pixel_cost(width, pixels)
+        if has_zero:
+            return pixels * (blocks + 1) > few_sums, -blocks, cost
+        return pixels * blocks > few_sums, cost, -pixels * blocks
 
     paddings = draft.domain("padding") if draft.has("padding") else (0,)
     for shared, padding, block, rows, order in product(

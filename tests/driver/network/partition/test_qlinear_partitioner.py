@@ -394,3 +394,13 @@ def test_a_float_network_needs_data(tmp_path: Path) -> None:
     graph = graph_of(tmp_path, [node("Conv", ["x", "w"], "y")], (1, 5, 4, 4), w=weights(5, 5, 1, 1))
     with pytest.raises(DataError, match="needs --calibrate"):
         quantize_for(load_target("cpu"), graph, None, Quantization())
+
+
+@pytest.mark.parametrize(("target", "shape"), [(TARGETS[0], (3, 16, 2)), (TARGETS[1], (2, 16, 4))])
+def test_channels_that_a_lone_block_lacks_are_not_multiplied(
+    target: str, shape: tuple[int, ...], tmp_path: Path
+) -> None:
+    nodes = [node("Conv", ["x", "w"], "y", strides=[2, 2])]
+    network = partitioned(graph_of(tmp_path, nodes, (1, 6, 7, 6), w=weights(9, 6, 3, 3)), target)
+    (layer,) = (step.workload for step in network.steps if step.workload.tensor("weight"))
+    assert layer.inputs[1].shape[4:] == shape

@@ -249,6 +249,12 @@ def test_tiles_fill_a_row_and_have_little_in_common(extent: int) -> None:
         assert len(covered) <= 1.25 * extent
 
 
+def test_sums_for_a_zero_point_are_shared_by_many_blocks() -> None:
+    work = qlinear.convolution(8, 8, (8, 8), (1, 1), pad=(0, 0, 0, 0))
+    made = space_of(qlinear.with_weight_zero(work))
+    assert made.default["blocks"] == 8 > space_of(work).default["blocks"]
+
+
 def paddings(made: Generated) -> tuple[str, ...]:
     return next(each.labels for each in made.space.tunables if each.name == "padding")
 
