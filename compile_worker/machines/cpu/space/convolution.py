@@ -23,11 +23,11 @@ from tilefarm.workload import Workload
 
 from compile_worker.draft import Draft
 from compile_worker.generated import Generated
-from compile_worker.isa import isa_of
 from compile_worker.machines.cpu.space.windows import (
     ORDERS,
     SKIPPED,
     STACK,
+    best_blocks,
     copy_at,
     cut,
     declare_rows,
@@ -37,9 +37,7 @@ from compile_worker.machines.cpu.space.windows import (
     first_valid,
     is_padded,
     is_wide,
-    most_first,
     padded_row_nbytes,
-    pixel_cost,
     shared_step,
     sums_in_registers,
 )
@@ -74,11 +72,8 @@ def space_with_steps(
     draft.constant("groups", groups)
     outermost = ("groups", "groups") if groups > 1 else ("row_tiles", "block_tiles")
     declare_shared(draft, workload, target, outermost)
-    isa, lanes = isa_of(target.host), workload.outputs[0].shape[-1]
-    few_sums = isa.registers // 2 // -(-lanes // isa.lanes)
-    has_zero = workload.tensor("weight_zero") is not None
-    width = workload.outputs[0].shape[3]
-    default = first_valid(draft, _wished(draft, width, few_sums, has_zero=has_zero))
+    liked = best_blocks(draft, workload, target)
+    default = first_valid(draft, _wished(draft, liked))
     space = draft.space(workload.operator, VERSION, default)
     return Generated(space, partial(steps, workload, copy))
 
@@ -106,26 +101,13 @@ def _may_skip(workload: Workload) -> bool:
     return zeros and not is_wide(workload) and workload.inputs[0].shape[-1] > 1
 
 
-def _wished(draft: Draft, width: int, few_sums: int, *, has_zero: bool) -> Iterator[dict[str, int]]:
-    """Points from the one that is best as a rule: shared, nothing copied, tall tiles.
-
-    Sums are in half the registers, of pixels rather than blocks: of more LLVM moves some about, at
-    branches and where much is done with a sum in the end. Of many blocks where weights have a zero
-    point: what that adds to the sums of a pixel is one more sum for all of them.
-    """
-
-    def liked(block: dict[str, int]) -> tuple[bool, float, float]:
-        pixels, blocks = block["pixels"], block["blocks"]
-        cost = pixel_cost(width, pixels)
-        if has_zero:
-            return pixels * (blocks + 1) > few_sums, -blocks, cost
-        return pixels * blocks > few_sums, cost, -pixels * blocks
-
+def _wished(draft: Draft, blocks: list[dict[str, int]]) -> Iterator[dict[str, int]]:
+    """Points from the one that is best as a rule: shared, nothing copied, tall tiles."""
     paddings = draft.domain("padding") if draft.has("padding") else (0,)
     for shared, padding, block, rows, order in product(
         reversed(draft.domain("shared")),
         sorted(paddings, key=lambda each: each != SKIPPED),
-        sorted(most_first(draft, "pixels", "blocks"), key=liked),
+        blocks,
         reversed(draft.domain("rows")),
         draft.domain("order"),
     ):

@@ -19,20 +19,22 @@ from tilefarm.workload import Workload
 
 from compile_worker.draft import Draft
 from compile_worker.generated import Generated
-from compile_worker.isa import isa_of
 from compile_worker.machines.cpu.space.windows import (
     STACK,
+    best_blocks,
+    cut,
     declare_shared,
     declare_sums,
     declare_tiles,
     divisors,
     first_valid,
     is_padded,
+    is_tile,
     is_wide,
-    most_first,
     padded_row_nbytes,
     shared_step,
     sums_in_registers,
+    tall_tiles,
 )
 from compile_worker.passes.flatten import LOCAL_NBYTES
 from compile_worker.te.operators.groups import groups_of
@@ -51,20 +53,19 @@ def is_dense(workload: Workload) -> bool:
 
 
 def dense_space(workload: Workload, target: Target) -> Generated:
-    """The space of a dense layer of several pixels; its default has the largest block of sums."""
-    draft, isa = Draft(), isa_of(target.host)
+    """The space of a dense layer of several pixels; its default has few sums, of many pixels."""
+    draft = Draft()
     width = workload.outputs[0].shape[3]
     groups = groups_of(workload)
     blocks = workload.outputs[0].shape[1] // groups
     declare_sums(draft, workload, target, blocks)
-    draft.tunable("columns", divisors(width, width))
-    tiles = product(draft.domain("pixels"), draft.domain("columns"))
-    whole = [(pixels, columns) for pixels, columns in tiles if columns % pixels == 0]
-    draft.require_rows("whole_blocks", ("pixels", "columns"), whole, why="a tile is whole blocks")
+    alone = target.model.threads == 1  # no two threads store the same
+    draft.tunable("columns", tall_tiles(width) if alone else divisors(width, width))
+    both = product(draft.domain("pixels"), draft.domain("columns"))
+    whole = [(pixels, columns) for pixels, columns in both if is_tile(columns, pixels)]
+    draft.require_rows("whole_blocks", ("pixels", "columns"), whole, why="blocks fill a tile")
     draft.tunable("order", range(len(_ORDERS)), _ORDERS)
-    most = isa.registers * isa.lanes // workload.outputs[0].shape[-1]
     if is_wide(workload):
-        most //= 2  # weights that are widened take registers too
         pixel = workload.inputs[1].shape[1] * padded_row_nbytes(workload) // width
         draft.prod("tile_nbytes", "columns", coefficient=pixel)
         draft.at_most("stack", "tile_nbytes", LOCAL_NBYTES, why=STACK)
@@ -73,14 +74,13 @@ def dense_space(workload: Workload, target: Target) -> Generated:
     draft.constant("groups", groups)
     outermost = ("groups", "groups") if groups > 1 else ("column_tiles", "block_tiles")
     declare_shared(draft, workload, target, outermost)
-    space = draft.space(workload.operator, VERSION, first_valid(draft, _wished(draft, most)))
+    liked = best_blocks(draft, workload, target)
+    space = draft.space(workload.operator, VERSION, first_valid(draft, _wished(draft, liked)))
     return Generated(space, partial(_steps, workload))
 
 
-def _wished(draft: Draft, most: int) -> Iterator[dict[str, int]]:
-    """Points from the one that is best as a rule: blocks of at most so many pixels first."""
-    blocks = most_first(draft, "pixels", "blocks")
-    blocks.sort(key=lambda block: block["pixels"] * block["blocks"] > most)
+def _wished(draft: Draft, blocks: list[dict[str, int]]) -> Iterator[dict[str, int]]:
+    """Points from the one that is best as a rule: shared, and large tiles."""
     shares, columns = draft.domain("shared")[::-1], draft.domain("columns")[::-1]
     for shared, block, width, order in product(shares, blocks, columns, draft.domain("order")):
         yield {**block, "columns": width, "order": order, "shared": shared}
@@ -90,8 +90,8 @@ def _steps(workload: Workload, point: Point) -> Iterator[Step]:
     """The schedule of a point."""
     outer = ("out_w_0", "out_co_0") if point["order"] == 0 else ("out_co_0", "out_w_0")
     yield Step("split", ("out_co", point["blocks"]))
-    yield Step("split", ("out_w", point["columns"]))
-    yield Step("split", ("out_w_1", point["pixels"]))
+    yield cut("out_w", workload.outputs[0].shape[3], point["columns"])
+    yield cut("out_w_1", point["columns"], point["pixels"])
     yield Step("reorder", (*outer, "out_w_1_0", "out_w_1_1", "out_co_1"))
     has_zeros = workload.tensor("weight_zero") is not None
     yield from sums_in_registers("out_w_1_0", "out_w_1_1", "q", has_zeros=has_zeros)

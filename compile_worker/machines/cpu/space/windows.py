@@ -48,7 +48,18 @@ def divisors(extent: int, most: int) -> list[int]:
 
 def tile_sizes(extent: int, most: int) -> list[int]:
     """Sizes of tiles that fill an extent, up to a limit, and have little in common."""
-    return [each for each in range(1, min(extent, most) + 1) if _computed(extent, each)]
+    return [each for each in range(1, min(extent, most) + 1) if is_tile(extent, each)]
+
+
+def tall_tiles(extent: int) -> list[int]:
+    """The least size of tiles for every number of them that fills an extent."""
+    sizes = tile_sizes(extent, extent)
+    return sorted({tiles(extent, each): each for each in reversed(sizes)}.values())
+
+
+def is_tile(extent: int, tile: int) -> bool:
+    """Whether tiles of this size fill an extent, and have little in common."""
+    return bool(_computed(extent, tile))
 
 
 def pixel_cost(extent: int, pixels: int) -> float:
@@ -59,10 +70,15 @@ def pixel_cost(extent: int, pixels: int) -> float:
     return _computed(extent, pixels) / extent * (1 + 0.5 / pixels)
 
 
+def tiles(extent: int, tile: int) -> int:
+    """How many tiles of this size fill an extent; 0 if none do."""
+    step = tile_step(extent, tile)
+    return (extent - tile) // step + 1 if step else 0
+
+
 def _computed(extent: int, tile: int) -> int:
     """Iterations of all tiles; 0 if they do not fill the extent, or have too much in common."""
-    step = tile_step(extent, tile)
-    computed = tile * ((extent - tile) // step + 1) if step else 0
+    computed = tile * tiles(extent, tile)
     return computed if computed <= _MOST_COMPUTED * extent else 0
 
 
@@ -117,7 +133,7 @@ def declare_shared(draft: Draft, workload: Workload, target: Target, orders: Seq
 
 def declare_tiles(draft: Draft, name: str, of: str, extent: int) -> None:
     """A variable `name`: how many tiles of so many as `of` says an extent is cut into."""
-    rows = [(each, extent // each) for each in draft.domain(of)]
+    rows = [(each, tiles(extent, each)) for each in draft.domain(of)]
     draft.table(f"table_{name}", (of,), (name,), rows)
 
 
@@ -166,6 +182,27 @@ def first_valid(draft: Draft, points: Iterable[dict[str, int]]) -> dict[str, int
         if draft.holds(full := draft.completed(point)):
             return full
     raise Emptied(*draft.blamed)
+
+
+def best_blocks(draft: Draft, workload: Workload, target: Target) -> list[dict[str, int]]:
+    """All `pixels` and `blocks`, those first that are best as a rule: many pixels, few sums.
+
+    Two thirds of the vector registers hold sums: of more LLVM moves some about, at branches and
+    where much is done with a sum in the end. Where weights have a zero point, of many blocks: what
+    that adds to the sums of a pixel is one more sum for all of them.
+    """
+    isa, shape = isa_of(target.host), workload.outputs[0].shape
+    most = isa.registers * 2 // 3 // -(-shape[-1] // isa.lanes)
+    has_zero = workload.tensor("weight_zero") is not None
+
+    def liked(block: dict[str, int]) -> tuple[bool, float, float]:
+        pixels, blocks = block["pixels"], block["blocks"]
+        cost = pixel_cost(shape[3], pixels)
+        if has_zero:
+            return pixels * (blocks + 1) > most, -blocks, cost
+        return pixels * blocks > most, cost, -blocks
+
+    return sorted(most_first(draft, "pixels", "blocks"), key=liked)
 
 
 def most_first(draft: Draft, *names: str) -> list[dict[str, int]]:

@@ -65,6 +65,7 @@ OVERLAPPING = {
     "odd_rows_strided": qlinear.convolution(2, 1, (4, 25), (3, 3), (2, 2)),
     "odd_rows_pairs": qlinear.convolution(1, 2, (2, 13), pad=(1, 2, 1, 0), together=2),
     "odd_rows_depthwise": qlinear.depthwise(1, (4, 13)),
+    "odd_rows_dense": qlinear.convolution(1, 2, (1, 13), (1, 1), pad=(0, 0, 0, 0)),
     "odd_rows_phases": qlinear.transposed(size=(3, 13)),
 }
 WORKS.update(OVERLAPPING)
