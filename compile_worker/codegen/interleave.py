@@ -15,7 +15,7 @@ from compile_worker.ir.stmt import Stmt, Store
 from compile_worker.ir.visit import find
 
 _MOST_NBYTES: Final = 256
-"""Of loads that are one: LLVM takes seconds for many more."""
+"""Of loads that are one: LLVM takes seconds for many more, or lanes that are no power of two."""
 
 
 def interleaved(stmts: Sequence[Stmt], var: Var) -> Iterator[tuple[Stmt, ...]]:
@@ -48,7 +48,8 @@ def loaded_together(stmts: Sequence[Stmt], var: Var, lanes: int) -> Iterator[tup
     group = [each for each in loads if first is not None and each.buffer is first.buffer]
     if len(stores) == len(stmts) and step == len(group) > 1 and _side_by_side(group):
         buffer = group[0].buffer
-        if buffer not in written and step * lanes * buffer.dtype.nbytes <= _MOST_NBYTES:
+        is_short = step * lanes * buffer.dtype.nbytes <= _MOST_NBYTES
+        if buffer not in written and is_short and lanes.bit_count() == 1:
             yield tuple(group)
 
 

@@ -25,7 +25,7 @@ from compile_worker.te import nest_of
 
 FULL: Final = X86["avx512vnni"][0]
 VBMI: Final = replace(SIM, host=replace(FULL, features=f"{FULL.features},+avx512vbmi"))
-PLAIN, BLOCKED, FLAT = (2, 32, 5, 7), (2, 2, 5, 7, 1, 16), (2, 32, 5, 7, 1, 1)
+PLAIN, BLOCKED, FLAT = (2, 32, 4, 12), (2, 2, 4, 12, 1, 16), (2, 32, 4, 12, 1, 1)
 ALIKE: Final = (PLAIN, PLAIN)
 
 TURNED: Final[Mapping[str, Workload]] = {
@@ -36,10 +36,11 @@ TURNED: Final[Mapping[str, Workload]] = {
     "from blocks": qlinear_elements.relayout(DType.UINT8, BLOCKED, FLAT, ALIKE),
 }
 LEFT: Final[Mapping[str, Workload]] = {
-    "absent channels": qlinear_elements.quantize((2, 19, 5, 7), (DType.UINT8, BLOCKED), 3),
+    "absent channels": qlinear_elements.quantize((2, 19, 4, 12), (DType.UINT8, BLOCKED), 3),
     "few pixels": qlinear_elements.quantize((2, 32, 3), (DType.UINT8, (2, 2, 3, 1, 16)), 3),
+    "five more": qlinear_elements.quantize((1, 32, 21), (DType.UINT8, (1, 2, 21, 1, 16)), 3),
     "another shape": qlinear_elements.relayout(
-        DType.INT8, FLAT, (2, 1, 70, 1, 16), (PLAIN, (2, 16, 70))
+        DType.INT8, FLAT, (2, 1, 96, 1, 16), (PLAIN, (2, 16, 96))
     ),
 }
 
