@@ -24,7 +24,7 @@ Reals: TypeAlias = NDArray[np.float64]
 _MOST_COLUMNS: Final = 2304
 """Of a covariance: beyond it, what it costs is seconds a layer, and only variances are taken."""
 _MOST_PRODUCTS: Final = 8 << 30
-"""Of a covariance, about a second of one core; patches are left out to keep within it."""
+"""Of a covariance, about two seconds of one core; patches are left out to keep within it."""
 _LEAST_PATCHES: Final = 1024
 _MOST_PATCHES: Final = 8192
 """Neighbouring patches are alike: more of them say little more."""
@@ -106,9 +106,11 @@ def moments(op: Weighted, x: NDArray[Any]) -> Moments:
     most = _MOST_PRODUCTS // (groups * columns * (1 if wide else columns))
     most = min(max(most, _LEAST_PATCHES), _MOST_PATCHES)
     rows = all_patches.rows(slice(None, None, max(1, -(-all_patches.count // most))))
-    rows = rows.astype(np.float64) - mean[:, None, :]
+    # BLAS makes covariances, in an order of its own, which must not show; numpy makes variances.
+    precision = np.float32 if wide else np.float64
+    rows = rows.astype(precision) - mean[:, None, :].astype(precision)
     if wide:
-        covariance = np.square(rows).mean(axis=1)[..., None]
+        covariance = np.square(rows).mean(axis=1, dtype=np.float64)[..., None]
     else:
         covariance = rows.swapaxes(1, 2) @ rows / rows.shape[1]
     return Moments(mean=mean, covariance=covariance)
