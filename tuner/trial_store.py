@@ -136,8 +136,7 @@ class TrialStore(Closing):
 
     def insert_pace(self, device: str, seconds: float) -> None:
         """Keeps what the known kernel takes on a device; nothing changes if that is known."""
-        if device not in self.paces():
-            self._change("pace", (device, seconds))
+        self._change("pace", (device, seconds))
 
     # -- reading -----------------------------------------------------------------------------------
 
@@ -166,7 +165,7 @@ class TrialStore(Closing):
         return None if row is None else _trial(row)
 
     def paces(self) -> dict[str, float]:
-        """What the known kernel took on each device when a search on this file first had it."""
+        """What the known kernel took on each device when its first time was kept."""
         return dict(self._db.execute("SELECT device, seconds FROM paces ORDER BY rowid"))
 
     def run_off(self, workload: Digest) -> RunOff | None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from tilefarm.artifact import Artifact, BuildFailure
 from tilefarm.digest import Digest
+from tilefarm.lease import DeviceInfo
 from tilefarm.measurement import (
     DeviceClock,
     Measurement,
@@ -26,7 +27,8 @@ from driver.farm.device_messages import Order
 class Candidate:
     """What it is, and what became of it so far. `spans` are (stage, begin, end) in wall seconds.
 
-    `digest` is that of its compile job, known when it was compiled.
+    `digest` is that of its compile job, known when it was compiled; `ran_on` the device that
+    measured it last.
     """
 
     task: Task
@@ -35,6 +37,7 @@ class Candidate:
     artifact: Artifact | None = None
     attempts: int = 0
     digest: Digest | None = None
+    ran_on: DeviceInfo | None = None
     spans: list[tuple[str, float, float]] = field(default_factory=list)
 
     @classmethod

@@ -7,6 +7,7 @@ from typing import Final
 from tilefarm.clock import Clock
 from tilefarm.errors import AccessError, NoDeviceError
 from tilefarm.lease import DeviceInfo
+from tilefarm.measurement import DeviceClock
 
 from driver.campaign.events import DevicesGone, Event
 from driver.farm.device_messages import (
@@ -95,9 +96,14 @@ class DeviceSlots:
         up = self._up[device]
         self._threads[up.slot].confirm(up.lease)
 
-    def info(self, device: str) -> DeviceInfo:
-        """What a device that is there was when it was leased."""
-        return self._up[device].lease.device
+    def clock(self, device: str) -> DeviceClock:
+        """What tells how long a kernel takes on a device that is there."""
+        return self._up[device].lease.device.clock
+
+    def info(self, device: str) -> DeviceInfo | None:
+        """What a device was when it was leased, if it is there."""
+        up = self._up.get(device)
+        return None if up is None else up.lease.device
 
     def heard(self, message: Message) -> list[Event]:
         """What a campaign has to hear of what a thread says: no news of a device that is gone."""

@@ -21,7 +21,7 @@ class Records(Protocol):
         ...
 
     def insert_pace(self, device: str, seconds: float) -> None:
-        """Store what the known kernel took on a device when the search first had it."""
+        """Store what the known kernel took on a device when its first time was kept."""
         ...
 
 

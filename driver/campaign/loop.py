@@ -197,7 +197,8 @@ class Loop:
         match event:
             case DeviceUp(lease=lease):
                 device = lease.device
-                self._note_pace(device)
+                if remark := self._paces.remark(device):
+                    self._say(remark)
                 self._listen(
                     DeviceJoined(
                         device=device.name,
@@ -237,18 +238,16 @@ class Loop:
         self._times.note(candidate, "run", run.device, run.sent_seconds, run.ended_seconds)
         if run.is_implausible and isinstance(run.result, RunFailure):
             self._say(f"not believed: {run.result.why}")
-        if isinstance(run.result, Measurement):
-            told = self._paces.told(run.result, self._slots.info(run.device))
-            run = replace(run, result=told)
+        device = self._slots.info(run.device)
+        if isinstance(run.result, Measurement) and device is not None:
+            candidate.ran_on = device
+            run = replace(run, result=self._paces.told(run.result, device))
         self._feed(run)
 
-    def _note_pace(self, device: DeviceInfo) -> None:
-        """Keep the pace of a device that the search has; one that it had may have another now."""
-        self._paces.note(device)
-        if seconds := self._paces.at_first(device).known_seconds:
-            self._records.insert_pace(device.name, seconds)
-        if remark := self._paces.remark(device):
-            self._say(remark)
+    def _keep_pace(self, device: DeviceInfo) -> None:
+        """Keep the pace of a device of which a time is kept, if it is the first."""
+        if self._paces.note(device):
+            self._records.insert_pace(device.name, device.known_seconds)
 
     # ---- commands out ----------------------------------------------------------------------------
 
@@ -268,7 +267,10 @@ class Loop:
             case commands.Dispatch(device, job, alone):
                 self._dispatch(device, job, alone=alone)
             case commands.Tell(job, outcome, story):
-                self._recorder.tell(job, self._candidates.pop(job), outcome, story)
+                candidate = self._candidates.pop(job)
+                if isinstance(outcome, Measurement) and candidate.ran_on is not None:
+                    self._keep_pace(candidate.ran_on)
+                self._recorder.tell(job, candidate, outcome, story)
             case Confirm(device):
                 self._slots.confirm(device)
             case commands.Repeat(jobs, why):
@@ -303,7 +305,7 @@ class Loop:
             number,
             run_id=settings.run_id,
             timeout_seconds=settings.run_timeout_seconds,
-            clock=self._slots.info(device).clock,
+            clock=self._slots.clock(device),
             alone=alone,
         )
         self._slots.put(device, order)

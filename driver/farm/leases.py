@@ -150,7 +150,7 @@ class Leases:
         """From now on only devices with that clock; None: with that of the first one.
 
         Args:
-            paces: of the devices that the search has had; hears of those that it gets.
+            paces: of the devices of which the search keeps times.
         """
         self._has_one_clock, self._device_clock = True, clock
         self._paces = paces or Paces()
@@ -290,22 +290,26 @@ class Leases:
     def _leaves_out(self, device: DeviceInfo) -> bool:
         """Whether a search cannot compare the device's times with those of its others.
 
-        One that it has had already counts as it was then, see `Paces`.
+        One of which it keeps times counts as it was then, see `Paces`.
         """
         if not self._has_one_clock or device.clock is not DeviceClock.SECONDS:
             return False
         with self._lock:
-            if self._reference is None:
-                self._reference = self._paces.reference(device)
-            if self._reference is None:
-                free = {s.device.name: s.device for s in self._there[1] if self._is_to_be_had(s)}
-                self._reference = reference_among((free | {device.name: device}).values())
-            if why := why_left_out(self._paces.at_first(device), self._reference):
+            if why := why_left_out(self._paces.at_first(device), self._compared_with(device)):
                 self._left_out[device.name] = why
             else:
                 self._left_out.pop(device.name, None)  # it has another pace now
-                self._paces.note(device)
             return bool(why)
+
+    def _compared_with(self, device: DeviceInfo) -> DeviceInfo | None:
+        """One of those that the search keeps times of; before that, the one that suits it best."""
+        if (kept := self._paces.reference(device)) is not None:
+            return kept
+        old = self._reference
+        if old is None or (old.name == device.name and len(self._held) == 1):
+            free = {s.device.name: s.device for s in self._there[1] if self._is_to_be_had(s)}
+            self._reference = reference_among((free | {device.name: device}).values())
+        return self._reference
 
     def _is_to_be_had(self, state: DeviceState) -> bool:
         trouble = state.owner or state.draining or state.quarantine or state.resting

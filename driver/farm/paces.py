@@ -1,4 +1,4 @@
-"""The pace that each device of a search had at first: times that it takes later are told at it.
+"""The pace that each device had at the first time that is kept: later ones are told at it.
 
 cpu0  known kernel 10 us   a candidate takes 40 us ─► 40 us
       … it gets hot, rests, and goes on
@@ -23,7 +23,7 @@ from driver.farm.comparable import comparable
 
 
 class Paces:
-    """What the known kernel took on each device when the search first had it; thread-safe.
+    """What the known kernel took on each device when its first time was kept; thread-safe.
 
     Args:
         known: by name, in seconds: of the searches that this one goes on with.
@@ -33,20 +33,22 @@ class Paces:
         self._seconds = dict(known or {})
         self._lock = threading.Lock()
 
-    def note(self, device: DeviceInfo) -> None:
-        """The search has the device, at the pace that it has now unless it had it before."""
-        if device.known_seconds:
-            with self._lock:
-                self._seconds.setdefault(device.name, device.known_seconds)
+    def note(self, device: DeviceInfo) -> bool:
+        """A time of the device is kept; whether it is the first, and from now on has its pace."""
+        with self._lock:
+            is_first = device.known_seconds > 0 and device.name not in self._seconds
+            if is_first:
+                self._seconds[device.name] = device.known_seconds
+        return is_first
 
     def at_first(self, device: DeviceInfo) -> DeviceInfo:
-        """The device as it was when the search first had it; as it is if it never had it."""
+        """The device as it was at its first time; as it is if it has none."""
         with self._lock:
             seconds = self._seconds.get(device.name, device.known_seconds)
         return replace(device, known_seconds=seconds)
 
     def reference(self, like: DeviceInfo) -> DeviceInfo | None:
-        """A device that the search has had, to compare `like` with; None if it had none."""
+        """A device that has times, to compare `like` with; None if none has."""
         with self._lock:
             name = next(iter(self._seconds), None)
         return None if name is None else self.at_first(replace(like, name=name))

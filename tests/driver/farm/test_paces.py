@@ -41,8 +41,7 @@ def median(paces: Paces, now: DeviceInfo) -> float:
 
 def test_times_are_told_at_the_pace_that_the_device_had_at_first() -> None:
     paces = Paces()
-    for microseconds in (10, 15, 5):  # Only the first counts.
-        paces.note(device("cpu0", microseconds))
+    assert [paces.note(device("cpu0", each)) for each in (10, 15, 5)] == [True, False, False]
     assert median(paces, device("cpu0", 15)) == pytest.approx(4e-5)
     assert median(paces, device("cpu0", 5)) == pytest.approx(12e-5)
     assert "takes 15.00 us, not 10.00 us" in paces.remark(device("cpu0", 15))
@@ -60,12 +59,12 @@ def test_cycles_and_devices_that_tell_no_pace_are_left_alone() -> None:
     counted = replace(MEASURED, wall_time=None, counters=Counters(cycles=9))
     assert paces.told(counted, device("sim0", 20)) is counted
     older = device("old", 0)
-    paces.note(older)
+    assert not paces.note(older)
     assert paces.reference(older) == device("sim0", 10)
     assert paces.told(MEASURED, older) is MEASURED
 
 
-def test_a_device_is_compared_as_it_was_when_the_search_had_it() -> None:
+def test_a_device_is_compared_as_it_was_at_its_first_time() -> None:
     paces = Paces()
     assert paces.reference(device("cpu1", 12)) is None
     paces.note(device("cpu0", 10))
