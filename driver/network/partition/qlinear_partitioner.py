@@ -14,7 +14,7 @@ from tilefarm.workload import AttrValue
 
 from compile_worker.isa import isa_of
 from driver.network.graph.grid import Grid
-from driver.network.graph.ir import IndexArray, Window
+from driver.network.graph.ir import Gather, IndexArray, Window
 from driver.network.integer.blocks import blocked_places, channel_rows
 from driver.network.integer.network import Network, NetworkOutput
 from driver.network.integer.qir import (
@@ -116,6 +116,8 @@ class _Partitioner:
                 self._quantize(node, grid)
             case DequantizeLinear(grid=grid):
                 self._dequantize(node, grid)
+            case Real(op=Gather(index=index, fill=fill)):
+                self._gather(node, index, fill)
             case Real():
                 self._real(node, node.op)
             case DynamicGrid():
@@ -184,7 +186,7 @@ class _Partitioner:
             places = np.arange(math.prod(source[1:]), dtype=np.int32).reshape(source[1:])
             self._gather(node, places[op.start : op.stop], 0)
 
-    def _gather(self, node: QuantNode, index: IndexArray, fill: int) -> None:
+    def _gather(self, node: QuantNode, index: IndexArray, fill: float) -> None:
         """Places in data as they lie, sample by sample; nothing where no byte moves."""
         shape = self._values.shape(node.inputs[0])
         block = self._values.held_block(node.inputs[0])

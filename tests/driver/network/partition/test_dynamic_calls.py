@@ -131,6 +131,18 @@ def test_products_are_those_of_onnx_runtime(tmp_path: Path) -> None:
         assert (found.reshape(answer.shape) == answer).all()
 
 
+def test_elements_of_blocks_are_gathered_from_where_they_lie(tmp_path: Path) -> None:
+    """Rows of a product are channels in blocks: no step brings these out of them first."""
+    values: dict[str, Any] = {
+        "w": weights(24, 10),
+        "w.zero": np.int8(0),
+        "scale": np.float32(0.01),
+    }
+    made = model([DYNAMIC, *layer("MatMulInteger", "y")], values, x=(1, 5, 24))
+    names = [step.workload.operator for step in partitioned(made, TARGETS[0], tmp_path).steps]
+    assert names[names.index("qlinear_conv2d") + 1 :] == ["gather"]
+
+
 def test_products_of_two_such_activations_are_refused(tmp_path: Path) -> None:
     nodes = [
         DYNAMIC,
