@@ -48,7 +48,7 @@ PROTOCOL: Final = Version(2, 7)
 of one user, what devices do, runs that bring their blobs along. 2.3: which runs a device refuses.
 2.4: several runs in one call. 2.5: devices that count no cycles, timed by the wall clock.
 2.6: devices hear which of their leases have ended. 2.7: what a device by the clock is compared by,
-and what disturbed it.
+what disturbed it, and that a device which is given back rests and is not lost.
 """
 
 UNNAMED: Final = Version(2, 0)
