@@ -53,6 +53,12 @@ INTEGER: Final[Mapping[type[Expr], str]] = {
     Eq: "icmp eq",
     Ne: "icmp ne",
 }
+UNSIGNED: Final[Mapping[type[Expr], str]] = {
+    **INTEGER,
+    Shr: "lshr",
+    Lt: "icmp ult",
+    Le: "icmp ule",
+}
 INDEXING: Final[Mapping[type[Expr], str]] = {
     **INTEGER,
     Add: "add nsw",
@@ -195,6 +201,9 @@ class Scalars:
     def _floor(self, expr: FloorDiv | FloorMod) -> str:
         """Quotient or remainder towards minus infinity, from the machine's, which goes to zero."""
         op, kind = self._text.op, self.kind(expr.dtype)
+        if expr.dtype is DType.UINT8:
+            operation = "udiv" if isinstance(expr, FloorDiv) else "urem"
+            return op(f"{operation} {kind} {self.value(expr.left)}, {self.value(expr.right)}")
         zero, one = self.number(0, expr.dtype), self.number(1, expr.dtype)
         left, right = self.value(expr.left), self.value(expr.right)
         rest = op(f"srem {kind} {left}, {right}")
@@ -257,6 +266,8 @@ def _rows(operand: DType) -> Mapping[type[Expr], str]:
         return FLOATING
     if operand is DType.BOOL:
         return TRUTH
+    if operand is DType.UINT8:
+        return UNSIGNED
     return INDEXING if operand is INDEX else INTEGER
 
 

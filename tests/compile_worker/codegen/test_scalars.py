@@ -29,6 +29,7 @@ from compile_worker.ir.expr import (
     Expr,
     FloorDiv,
     FloorMod,
+    Le,
     Load,
     Max,
     Min,
@@ -183,3 +184,27 @@ def check(func: Func, arrays: dict[str, np.ndarray[Any, Any]], folder: Path) -> 
     found = np.zeros(out.shape, out.dtype.value)
     run(func, folder, *arrays.values(), found)
     np.testing.assert_array_equal(found, interpret(func, arrays)["out"])
+
+
+@pytest.mark.parametrize("kind", [LoopKind.SERIAL, LoopKind.VECTORIZED])
+@pytest.mark.parametrize("dtype", [DType.INT8, DType.UINT8])
+@pytest.mark.parametrize("operation", [Add, Sub, Mul, Min, Max, FloorDiv, FloorMod, Shr, Less, Le])
+def test_bytes_have_the_sign_of_their_type(
+    operation: type[Expr], dtype: DType, kind: LoopKind, tmp_path: Path
+) -> None:
+    """200 is above 100 where bytes are unsigned, and -56 below it where they are not."""
+    small = operation is Shr
+    left = np.array([200, 100, 255, 0, 128, 127, 1, 129, *range(40, 48)], np.uint8)
+    right = np.array([100, 200, 1, 255, 127, 128, 7, 3, *range(240, 248)], np.uint8)
+    right = right % 8 if small else right
+    a, b = Buffer("a", (16,), dtype), Buffer("b", (16,), dtype)
+    at = Var("i")
+    found = operation(a[at], b[at])
+    if operation in (Less, Le):
+        found = Select(found, Const(1, dtype), Const(0, dtype))
+    out = Buffer("out", (16,), dtype)
+    func = Func("f", (a, b, out), For(at, 16, Store(out, (at,), found), kind))
+    arrays = [left.view(dtype.value), right.view(dtype.value), np.zeros(16, dtype.value)]
+    wanted = interpret(func, dict(zip("ab", arrays, strict=False)))["out"]
+    run(func, tmp_path, *arrays)
+    assert (arrays[-1] == wanted).all()
