@@ -1,4 +1,4 @@
-"""No process that we start executes what lies in the current folder."""
+"""No process that we start executes what lies in the current folder; Ray's: test_ray_worker.py."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -18,34 +16,11 @@ from tilefarm.trace import Step, Trace
 
 from compile_worker.codegen.hosts import known_names
 from driver.benchmarks.isolated import isolated
-from driver.farm.compiling.ray_worker import RayHost, RayWorker
 from driver.farm.compiling.worker import ProcessWorker
 from driver.farm.farms import LocalFarm
 from driver.jobs import shipping
 
 BAD = CompileJob(workload=toy_workload(), trace=Trace((Step("nosuch"),)), target=SIM)
-NAMES = (
-    *("driver", "compile_worker", "device_server", "tuner", "tilefarm"),
-    *("numpy", "llvmlite", "grpc", "google", "ray", "typing_extensions", "msgpack", "psutil"),
-    *("random", "json", "struct", "tempfile", "socket", "logging", "asyncio", "queue", "uuid"),
-)
-
-
-@pytest.fixture
-def executed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The current folder is one whose files write their names into this file, which is absent."""
-    told = tmp_path / "executed"
-    here = tmp_path / "here"
-    here.mkdir()
-    for name in NAMES:
-        (here / f"{name}.py").write_text(
-            f"with open({str(told)!r}, 'a') as file:\n    print(__file__, file=file)\n"
-            "raise SystemExit('executed')\n"
-        )
-    monkeypatch.chdir(here)
-    monkeypatch.setenv("PYTHONSAFEPATH", "")  # each of them does it for itself
-    yield told
-    assert not told.exists(), told.read_text()
 
 
 def test_files_of_that_kind_are_executed_without_the_shield(executed: Path) -> None:
@@ -58,17 +33,6 @@ def test_files_of_that_kind_are_executed_without_the_shield(executed: Path) -> N
 def test_a_compile_process(tmp_path: Path) -> None:
     with closing(ProcessWorker(tmp_path / "log", tmp_path)) as place:
         assert isinstance(place.compile([BAD], 60.0)[0], BuildFailure)
-
-
-@pytest.mark.usefixtures("executed")
-@pytest.mark.whole
-def test_rays_host_its_daemons_and_its_workers() -> None:
-    with (
-        tempfile.TemporaryDirectory(prefix="t-") as short,  # sockets have short names
-        closing(RayHost(Path(short), 1, Path(short) / "log")) as host,
-    ):
-        assert host.wait(150)
-        assert isinstance(RayWorker(host, 0).compile([BAD], 60.0)[0], BuildFailure)
 
 
 @pytest.mark.usefixtures("executed")

@@ -42,6 +42,7 @@ def host(others: frozenset[int]) -> Iterator[RayHost]:
         running.close()
 
 
+@pytest.mark.usefixtures("executed")  # by Ray's host, its daemons and its workers
 def test_ray_answers_typed_and_survives_kills_and_timeouts(
     host: RayHost, others: frozenset[int]
 ) -> None:

@@ -175,11 +175,11 @@ EPILOGUES = [
 
 @pytest.mark.parametrize(("bias", "shift", "factor"), EPILOGUES)
 def test_every_epilogue_is_right(bias: int, shift: str, factor: bool) -> None:
-    layers = [conv2d(2, 4, 4, 4), dense(3, 6)]
+    layers = [conv2d(2, 2, 3, 4), dense(3, 4)]
     if not factor:
-        layers += [conv2d(2, 4, 4, 4, planes=2), dense(3, 6, planes=2)]
-        layers += [conv2d(4, 4, 4, 4, groups=4, data_planes=2), dense(3, 6, 2, data_planes=2)]
-        layers += [conv2d(2, 4, 4, 4, planes=2, data_planes=2, out_planes=2)]
+        layers += [conv2d(2, 2, 3, 4, planes=2), dense(3, 4, planes=2)]
+        layers += [conv2d(2, 2, 3, 4, groups=2, data_planes=2), dense(3, 4, 2, data_planes=2)]
+        layers += [conv2d(2, 2, 3, 4, planes=2, data_planes=2, out_planes=2)]
     for layer in layers:
         work = with_epilogue(layer, bias, shift, factor=factor)
         made, inputs, nest = generate(work, WITH_MUL), inputs_of(work), nest_of(work, WITH_MUL)
@@ -229,21 +229,21 @@ def test_other_accelerators(target: Target) -> None:
 
 def in_planes(batch: int, block: int) -> tuple[Workload, ...]:
     """Convolutions whose weights, or data and results, or all of them have 16 bits."""
-    wide = conv2d(2, 2, 5, 4, groups=2, data_planes=2, out_planes=2, element=(batch, block))
-    every = conv2d(2, 4, 5, 4, planes=2, data_planes=2, out_planes=2, element=(batch, block))
-    return conv2d(2, 4, 5, 4, planes=2, element=(batch, block)), wide, every
+    wide = conv2d(2, 2, 3, 4, groups=2, data_planes=2, out_planes=2, element=(batch, block))
+    every = conv2d(2, 2, 3, 4, planes=2, data_planes=2, out_planes=2, element=(batch, block))
+    return conv2d(2, 2, 3, 4, planes=2, element=(batch, block)), wide, every
 
 
 def blocked(batch: int, block: int) -> Workload:
     """A convolution of two batches of images in other blocks."""
     shapes = {
-        "data": (DType.INT8, (2, 2, 5, 4, batch, block)),
+        "data": (DType.INT8, (2, 2, 3, 4, batch, block)),
         "weight": (DType.INT8, (2, 2, 3, 3, block, block)),
         "bias": (DType.INT8, (2, 1, block, block)),
         "unit": (DType.INT8, (batch, block)),
         "shift": (DType.INT32, (2, batch, block)),
     }
-    out = (DType.INT8, (2, 2, 5, 4, batch, block))
+    out = (DType.INT8, (2, 2, 3, 4, batch, block))
     attrs: dict[str, AttrValue] = {"stride": (1, 1), "pad": (1, 1, 1, 1), "dilation": (1, 1)}
     return workload("conv2d", shapes, out, **attrs, lo=-128, hi=127)
 
