@@ -23,8 +23,8 @@ from compile_worker.machines.cpu.space.windows import (
     STACK,
     best_blocks,
     cut,
+    declare_block,
     declare_shared,
-    declare_sums,
     declare_tiles,
     divisors,
     first_valid,
@@ -55,12 +55,13 @@ def is_dense(workload: Workload) -> bool:
 def dense_space(workload: Workload, target: Target) -> Generated:
     """The space of a dense layer of several pixels; its default has few sums, of many pixels."""
     draft = Draft()
-    width = workload.outputs[0].shape[3]
+    *_, width, _, lanes = workload.outputs[0].shape
     groups = groups_of(workload)
     blocks = workload.outputs[0].shape[1] // groups
-    declare_sums(draft, workload, target, blocks)
     alone = target.model.threads == 1  # no two threads store the same
-    draft.tunable("columns", tall_tiles(width) if alone else divisors(width, width))
+    columns = tall_tiles(width) if alone else divisors(width, width)
+    declare_block(draft, target, lanes, columns, blocks)
+    draft.tunable("columns", columns)
     both = product(draft.domain("pixels"), draft.domain("columns"))
     whole = [(pixels, columns) for pixels, columns in both if is_tile(columns, pixels)]
     draft.require_rows("whole_blocks", ("pixels", "columns"), whole, why="blocks fill a tile")
@@ -74,16 +75,16 @@ def dense_space(workload: Workload, target: Target) -> Generated:
     draft.constant("groups", groups)
     outermost = ("groups", "groups") if groups > 1 else ("column_tiles", "block_tiles")
     declare_shared(draft, workload, target, outermost)
-    liked = best_blocks(draft, workload, target)
+    liked = best_blocks(draft, workload, target, "columns")
     space = draft.space(workload.operator, VERSION, first_valid(draft, _wished(draft, liked)))
     return Generated(space, partial(_steps, workload))
 
 
 def _wished(draft: Draft, blocks: list[dict[str, int]]) -> Iterator[dict[str, int]]:
-    """Points from the one that is best as a rule: shared, and large tiles."""
-    shares, columns = draft.domain("shared")[::-1], draft.domain("columns")[::-1]
-    for shared, block, width, order in product(shares, blocks, columns, draft.domain("order")):
-        yield {**block, "columns": width, "order": order, "shared": shared}
+    """Points from the one that is best as a rule: shared."""
+    shares = draft.domain("shared")[::-1]
+    for shared, block, order in product(shares, blocks, draft.domain("order")):
+        yield {**block, "order": order, "shared": shared}
 
 
 def _steps(workload: Workload, point: Point) -> Iterator[Step]:

@@ -44,7 +44,7 @@ def matmul_space(workload: Workload, target: Target) -> Generated:
     rows, blocks = -(-count // together) * together, -(-columns // LANES)
     quads_nbytes = -(-inner // QUAD) * QUAD
     draft = Draft()
-    declare_block(draft, target, LANES, rows, blocks)
+    declare_block(draft, target, LANES, [rows], blocks)
     draft.tunable("rows", divisors(rows, rows))
     whole = [(p, r) for p, r in product(draft.domain("pixels"), draft.domain("rows")) if r % p == 0]
     draft.require_rows("whole_blocks", ("pixels", "rows"), whole, why="a tile is blocks of sums")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import product
+from itertools import pairwise, product, starmap
 from math import prod
 from typing import Final
 
@@ -90,15 +90,22 @@ def cut(loop: str, extent: int, tile: int) -> Step:
 def declare_sums(draft: Draft, workload: Workload, target: Target, blocks: int) -> None:
     """How many `pixels` of a row, and `blocks` of channels, have their sums in registers."""
     shape = workload.outputs[0].shape
-    declare_block(draft, target, shape[-1], pixels=shape[3], blocks=blocks)
+    declare_block(draft, target, shape[-1], pixels=shape[3:4], blocks=blocks)
 
 
-def declare_block(draft: Draft, target: Target, lanes: int, pixels: int, blocks: int) -> None:
-    """How many of so many `pixels` and `blocks` of lanes have their sums in registers."""
+def declare_block(
+    draft: Draft, target: Target, lanes: int, pixels: Iterable[int], blocks: int
+) -> None:
+    """How many `pixels` and `blocks` of lanes have their sums in registers.
+
+    Args:
+        pixels: numbers of pixels of which any may be cut.
+        blocks: of lanes, all that there are.
+    """
     isa = isa_of(target.host)
     vectors = -(-lanes // isa.lanes)
     room = max(vectors, isa.registers - SPARE)
-    draft.tunable("pixels", tile_sizes(pixels, room))
+    draft.tunable("pixels", {size for each in pixels for size in tile_sizes(each, room)})
     draft.tunable("blocks", divisors(blocks, _MOST_BLOCKS))
     draft.prod("sums", "pixels", "blocks", coefficient=vectors)
     why = f"{isa.registers} vector registers hold sums, and {SPARE} of them operands"
@@ -184,8 +191,13 @@ def first_valid(draft: Draft, points: Iterable[dict[str, int]]) -> dict[str, int
     raise Emptied(*draft.blamed)
 
 
-def best_blocks(draft: Draft, workload: Workload, target: Target) -> list[dict[str, int]]:
+def best_blocks(
+    draft: Draft, workload: Workload, target: Target, *around: str
+) -> list[dict[str, int]]:
     """All `pixels` and `blocks`, those first that are best as a rule: many pixels, few sums.
+
+    Blocks may be in tiles, of sizes that `around` names from the outermost: these are chosen as
+    well, since what tiles have in common is computed again where their blocks overlap too.
 
     Two thirds of the vector registers hold sums: of more LLVM moves some about, at branches and
     where much is done with a sum in the end. Where weights have a zero point, of many blocks: what
@@ -197,12 +209,14 @@ def best_blocks(draft: Draft, workload: Workload, target: Target) -> list[dict[s
 
     def liked(block: dict[str, int]) -> tuple[bool, float, float]:
         pixels, blocks = block["pixels"], block["blocks"]
-        cost = pixel_cost(shape[3], pixels)
+        extents = (shape[3], *(block[each] for each in around), pixels)
+        cost = prod(starmap(pixel_cost, pairwise(extents)))
         if has_zero:
             return pixels * (blocks + 1) > most, -blocks, cost
         return pixels * blocks > most, cost, -blocks
 
-    return sorted(most_first(draft, "pixels", "blocks"), key=liked)
+    blocks = filter(draft.allows, most_first(draft, *around, "pixels", "blocks"))
+    return sorted(blocks, key=liked)
 
 
 def most_first(draft: Draft, *names: str) -> list[dict[str, int]]:

@@ -29,7 +29,7 @@ from compile_worker.ir.stmt import Alloc
 from compile_worker.isa import isa_of
 from compile_worker.lowering import lower
 from compile_worker.machines.cpu.space import cpu_space
-from compile_worker.machines.cpu.space.windows import tile_sizes
+from compile_worker.machines.cpu.space.windows import tile_sizes, tiles
 from compile_worker.passes.nests import of_kind
 from compile_worker.schedule import replay
 from compile_worker.schedule.loops import tile_step
@@ -263,6 +263,16 @@ def test_tiles_fill_a_row_and_have_little_in_common(extent: int) -> None:
         covered = [at for start in starts for at in range(start, start + size)]
         assert set(covered) == set(range(extent))
         assert len(covered) <= 1.25 * extent
+
+
+@pytest.mark.parametrize("together", [2, 4])
+@pytest.mark.parametrize("width", [37, 49, 197, 257, 577])
+def test_few_rows_of_a_dense_layer_are_multiplied_twice(width: int, together: int) -> None:
+    work = qlinear.convolution(48, 4, (1, width), (1, 1), pad=(0, 0, 0, 0), together=together)
+    default = space_of(work, X86["avx2" if together == 2 else "avx512vnni"][0]).default
+    columns, pixels = default["columns"], default["pixels"]
+    assert tiles(width, columns) * tiles(columns, pixels) * pixels <= 1.09 * width
+    assert pixels >= 3
 
 
 def test_sums_for_a_zero_point_are_shared_by_many_blocks() -> None:
