@@ -26,9 +26,10 @@ from driver.network.integer.qlinear import (
 from driver.network.integer.qlinear import QLinearLayer as Layer
 from driver.network.partition.assembly import Assembly, Constant
 from driver.network.partition.dynamic_calls import dynamic_operands
+from driver.network.partition.layout_choice import ROW_MAJOR
 from driver.network.partition.qlinear_layers import LANES, PIXEL, QLinearLayer
 from driver.network.partition.qlinear_requantization import fused_attrs, requantization_attrs
-from driver.network.partition.qlinear_values import ROW_MAJOR, QLinearValues
+from driver.network.partition.qlinear_values import QLinearValues
 from driver.network.partition.qlinear_weights import (
     centered_bias,
     centered_weights,

@@ -48,6 +48,7 @@ from driver.network.partition.assembly import Assembly, Constant
 from driver.network.partition.concat import channel_order
 from driver.network.partition.data_signs import with_data_of
 from driver.network.partition.layers import pool_attrs
+from driver.network.partition.layout_choice import ROW_MAJOR
 from driver.network.partition.qlinear_calls import LayerCalls
 from driver.network.partition.qlinear_fusion import with_fused_operands
 from driver.network.partition.qlinear_layers import LANES
@@ -56,7 +57,7 @@ from driver.network.partition.qlinear_requantization import (
     grid_attrs,
     requantization_attrs,
 )
-from driver.network.partition.qlinear_values import ROW_MAJOR, QLinearValues
+from driver.network.partition.qlinear_values import QLinearValues
 from driver.network.partition.real_steps import add_real_steps
 from driver.network.partition.transposed_spread import with_spread_data
 
@@ -181,23 +182,22 @@ class _Partitioner:
 
     def _slice(self, node: QuantNode, op: QSlice) -> None:
         """Channels: a view where they begin with a block of the only sample."""
-        if not self._values.slice(node, op):
+        if self._values.way(node).in_place:
+            self._values.slice(node, op)
+        else:
             source = self._values.shape(node.inputs[0])
             places = np.arange(math.prod(source[1:]), dtype=np.int32).reshape(source[1:])
             self._gather(node, places[op.start : op.stop], 0)
 
     def _gather(self, node: QuantNode, index: IndexArray, fill: float) -> None:
         """Places in data as they lie, sample by sample; nothing where no byte moves."""
-        shape = self._values.shape(node.inputs[0])
-        block = self._values.held_block(node.inputs[0])
-        block = LANES if block not in (ROW_MAJOR, LANES) else block
-        source, before = self._values.read(node.inputs[0], block)
-        wanted = self._values.wanted_block(node.output)
-        places = blocked_places(index, shape, 1, block, wanted)
+        shape, way = self._values.shape(node.inputs[0]), self._values.way(node)
+        source, before = self._values.read(node.inputs[0], way.reads)
+        places = blocked_places(index, shape, 1, way.reads, way.makes)
         if np.array_equal(places, np.arange(math.prod(before[1:]))):
-            self._values.hold(node.output, source, wanted)
+            self._values.hold(node.output, source, way.makes)
             return
-        result, after = self._values.result(node.output, wanted)
+        result, after = self._values.result(node.output, way.makes)
         self._made.call(
             node.name,
             "gather",
@@ -304,13 +304,13 @@ class _Partitioner:
 
     def _binary(self, node: QuantNode, op: QLinearBinary) -> None:
         """Two operands in the same blocks; one channel that meets many is not in blocks."""
-        result = self._values.shape(node.output)
-        single = [self._values.shape(name)[1] == 1 < result[1] for name in node.inputs]
+        channels, way = self._values.shape(node.output)[1], self._values.way(node)
+        single = [self._values.shape(name)[1] < channels for name in node.inputs]
         operands = [
-            self._values.read(name, ROW_MAJOR if alone else LANES)
+            self._values.read(name, ROW_MAJOR if alone else way.reads)
             for name, alone in zip(node.inputs, single, strict=True)
         ]
-        tensor, shape = self._values.result(node.output, LANES)
+        tensor, shape = self._values.result(node.output, way.makes)
         a, b, seen = merged(operands[0][1], operands[1][1], shape)
         self._made.call(
             node.name,
@@ -325,9 +325,8 @@ class _Partitioner:
         )
 
     def _lookup(self, node: QuantNode, op: QLinearLookup) -> None:
-        """A table of all 256 values, or one for each channel; reals are row-major."""
-        is_real = self._values.dtype(node.output) is DType.FLOAT32
-        block = ROW_MAJOR if is_real else self._values.held_block(node.inputs[0])
+        """A table of all 256 values, or one for each channel."""
+        block = self._values.way(node).reads
         table = op.table if op.table.ndim == 1 else channel_rows(op.table, block)
         self._step(
             node, "lookup", {}, {"table": Constant(f"{node.name}.table", table)}, block=block
@@ -335,7 +334,7 @@ class _Partitioner:
 
     def _quantize(self, node: QuantNode, grid: Grid) -> None:
         source, _ = self._values.read(node.inputs[0], ROW_MAJOR)
-        result, shape = self._values.result(node.output, self._values.wanted_block(node.output))
+        result, shape = self._values.result(node.output, self._values.way(node).makes)
         self._made.call(
             node.name,
             "quantize_linear",
@@ -349,8 +348,7 @@ class _Partitioner:
         )
 
     def _dequantize(self, node: QuantNode, grid: Grid) -> None:
-        held = self._values.held_block(node.inputs[0])
-        source = self._values.read(node.inputs[0], held)
+        source = self._values.read(node.inputs[0], self._values.way(node).reads)
         result, _ = self._values.result(node.output, ROW_MAJOR)
         self._made.call(
             node.name,
@@ -381,7 +379,7 @@ class _Partitioner:
 
     def _dynamic_quantize(self, node: QuantNode, pad: tuple[int, int, int, int]) -> None:
         named = zip(("x", "grid"), node.inputs, strict=True)
-        result, shape = self._values.result(node.output, self._values.wanted_block(node.output))
+        result, shape = self._values.result(node.output, self._values.way(node).makes)
         self._made.call(
             node.name,
             "dynamic_quantize_linear",

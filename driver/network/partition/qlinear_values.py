@@ -2,36 +2,26 @@
 
 A value [N, C, H, W] lies in blocks of some of its channels, [N, C/c, H, W, 1, c]: of 16, as sums
 of convolutions come; of 1, which is row-major, as float32 and products want it; of all channels,
-pixel by pixel, as a first layer reads an image. It is brought into other blocks where somebody
-reads it so, unless no byte moves for it.
+pixel by pixel, as a first layer reads an image. In which ones it is made is chosen for the network
+as a whole (`layout_choice`). It is brought into other blocks where somebody reads it so, unless no
+byte moves for it.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 from tilefarm.dtype import DType
 
 from driver.network.graph.ir import Shape
 from driver.network.integer.blocks import blocked_shape, stored_places
-from driver.network.integer.qir import QConcat, QSlice, QuantGraph, QuantNode
-from driver.network.integer.qlinear import (
-    DynamicLayer,
-    QLinearConv2d,
-    QLinearDense,
-    QLinearFused,
-    QLinearMatMul,
-    QLinearOperator,
-)
+from driver.network.integer.qir import QSlice, QuantGraph, QuantNode
 from driver.network.partition.assembly import Assembly
 from driver.network.partition.concat import Join, Part, plan_joins
-from driver.network.partition.qlinear_layers import LANES, PIXEL, is_along_rows
-
-ROW_MAJOR: Final = 1
-"""The width of blocks that are no blocks."""
+from driver.network.partition.layout_choice import ROW_MAJOR, Way, chosen_ways
+from driver.network.partition.qlinear_layers import LANES
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +47,7 @@ class QLinearValues:
     def __init__(self, graph: QuantGraph, made: Assembly) -> None:
         self._graph = graph
         self._made = made
+        self._ways = chosen_ways(graph)
         self._held: dict[str, list[Held]] = {}
         self._readers: dict[str, list[QuantNode]] = {}
         for node in graph.nodes:
@@ -67,7 +58,7 @@ class QLinearValues:
         self.joins = {
             name: join
             for name, join in plan_joins(graph, 1, LANES).items()
-            if self._can_be_in_place(join)
+            if self._ways[name].in_place
         }
         self._places = {
             part.source: (join, part) for join in self.joins.values() for part in join.parts
@@ -81,35 +72,16 @@ class QLinearValues:
         """The type of its elements."""
         return self._graph.tensors[name].dtype
 
-    def wanted_block(self, name: str) -> int:
-        """The blocks in which all readers of a value want it, if they agree; else of 16."""
-        if self.dtype(name) is DType.FLOAT32:
-            return ROW_MAJOR
-        readers = self._readers.get(name, [])
-        if readers and all(isinstance(each.op, QLinearMatMul) for each in readers):
-            return ROW_MAJOR
-        shape = self.shape(name)
-        if readers and all(_reads_rows(each, name, shape) for each in readers):
-            return shape[1]
-        return LANES
-
-    def held_block(self, name: str) -> int:
-        """Blocks in which a value is without a step for it.
-
-        What is row-major is so under any shape.
-        """
-        known = self._held[name]
-        wanted = self.wanted_block(name)
-        mine = [
-            each.block
-            for each in known
-            if each.shape == self.shape(name) or each.block == ROW_MAJOR
-        ]
-        return wanted if wanted in mine or not mine else mine[0]
+    def way(self, node: QuantNode) -> Way:
+        """The blocks that an operator reads and makes."""
+        return self._ways[node.output]
 
     def reshape(self, node: QuantNode) -> None:
-        """The same elements under another shape; they move when somebody reads them so."""
-        self._held[node.output] = list(self._held[node.inputs[0]])
+        """The same elements under another shape; they move when somebody reads them so.
+
+        What holds one of the values holds the other.
+        """
+        self._held[node.output] = self._held[node.inputs[0]]
 
     def unflattened(self, name: str) -> Held:
         """Where the elements of a value are, maybe under the shape that they had before."""
@@ -123,7 +95,7 @@ class QLinearValues:
         for each in self._held[name]:
             if _are_the_same_bytes(each, shape, block):
                 return each.tensor, wanted
-        source = self.unflattened(name)
+        source = self._held[name][0]
         tensor = self._made.fresh(f"{name}.in{block}")
         self._made.call(
             tensor,
@@ -151,12 +123,10 @@ class QLinearValues:
         """Says which tensor has a value."""
         self._held.setdefault(name, []).append(Held(tensor, self.shape(name), block))
 
-    def slice(self, node: QuantNode, op: QSlice) -> bool:
-        """Makes a part of the channels a view; whether that can be."""
+    def slice(self, node: QuantNode, op: QSlice) -> None:
+        """Makes a part of the channels a view."""
         (source,) = node.inputs
         shape = self.shape(source)
-        if shape[0] > 1 or op.start % LANES or self.held_block(source) != LANES:
-            return False
         tensor, _ = self.read(source, LANES)
         before = blocked_shape((1, op.start, *shape[2:]), 1, LANES)
         dtype = self.dtype(source)
@@ -169,7 +139,6 @@ class QLinearValues:
             offset=math.prod(before) * dtype.nbytes,
         )
         self.hold(node.output, node.output, LANES)
-        return True
 
     def whole(self, join: Join) -> str:
         """The tensor of all parts of a concatenation, which may be a part of another."""
@@ -207,31 +176,6 @@ class QLinearValues:
             parent=whole,
             offset=math.prod(before) * dtype.nbytes,
         )
-
-    def _can_be_in_place(self, join: Join) -> bool:
-        """Whether all parts are made in blocks of 16 by operators, each in a place of its own."""
-        makers = {node.output: node for node in self._graph.nodes}
-        return not join.alternates and all(
-            not part.is_copied
-            and self.wanted_block(part.source) == LANES
-            and (
-                isinstance(makers[part.source].op, QConcat | QLinearOperator)
-                and not isinstance(makers[part.source].op, QLinearMatMul)
-            )
-            for part in join.parts
-        )
-
-
-def _reads_rows(node: QuantNode, name: str, shape: Shape) -> bool:
-    """Whether a layer has a value as its data, all channels of a pixel side by side."""
-    if node.inputs[0] != name:
-        return False
-    match node.op.layer if isinstance(node.op, QLinearFused | DynamicLayer) else node.op:
-        case QLinearConv2d(groups=1, window=window):
-            return is_along_rows(shape[1], window)
-        case QLinearDense():
-            return is_along_rows(shape[1], PIXEL)
-    return False
 
 
 def _are_the_same_bytes(held: Held, shape: Shape, block: int) -> bool:
