@@ -109,8 +109,8 @@ def chosen_ways(graph: QuantGraph) -> Mapping[str, Way]:
     """The way of the operator that makes each value, except reshapes, which do nothing."""
     options = Options(graph)
     names = list(options.of)
-    labels = least_cost_labels(*_problem(options, names))
-    return {name: options.of[name][label].way for name, label in zip(names, labels, strict=False)}
+    labels = least_cost_labels(*_problem(options, names))[: len(names)]
+    return {name: options.of[name][label].way for name, label in zip(names, labels, strict=True)}
 
 
 class Options:
@@ -267,7 +267,7 @@ class Options:
 
 
 def _problem(options: Options, names: Sequence[str]) -> tuple[list[int], list[Table]]:
-    """Variables: the options of each operator, and what is kept of each value that has several."""
+    """Variables: the options of each operator in this order, then what is kept of each value."""
     places = {name: place for place, name in enumerate(names)}
     sizes = [len(options.of[name]) for name in names]
     tables = [

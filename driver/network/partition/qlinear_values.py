@@ -49,10 +49,6 @@ class QLinearValues:
         self._made = made
         self._ways = chosen_ways(graph)
         self._held: dict[str, list[Held]] = {}
-        self._readers: dict[str, list[QuantNode]] = {}
-        for node in graph.nodes:
-            for name in node.inputs:
-                self._readers.setdefault(name, []).append(node)
         for each in graph.inputs:
             self._held[each.name] = [Held(each.name, each.shape, ROW_MAJOR)]
         self.joins = {
@@ -156,12 +152,6 @@ class QLinearValues:
         """Marks the float32 tensor behind an output; an input, or an output already, is copied."""
         tensor, _ = self.read(name, ROW_MAJOR)
         return self._made.given_out(tensor)
-
-    def only_reader(self, name: str) -> QuantNode | None:
-        """The one node that reads a value once, unless it is given out."""
-        readers = self._readers.get(name, [])
-        is_given = any(each.tensor == name for each in self._graph.outputs)
-        return readers[0] if len(readers) == 1 and not is_given else None
 
     def _view(self, name: str, join: Join, part: Part) -> None:
         n, _, *rest = self.shape(name)
