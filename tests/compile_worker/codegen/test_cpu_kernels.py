@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from kit.kernels import qlinear
 from kit.kernels.nests import EXAMPLES, SIM, inputs_of
 from kit.kernels.runtime_double import call, outputs_like, runtime_double
 
@@ -18,12 +19,22 @@ from compile_worker.te import nest_of
 pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="runs x86-64 code")
 
 
+COMPARED_WITH_NUMPY = set(qlinear.EXAMPLES) - {"qlinear_conv2d", "qlinear_depthwise2d"}
+"""As machine code of their schedules, by the test of their spaces."""
+
+
 @pytest.fixture(scope="module")
 def runtime(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return runtime_double(tmp_path_factory.mktemp("runtime"))
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow if name in COMPARED_WITH_NUMPY else ())
+        for name in EXAMPLES
+    ],
+)
 def test_machine_code_does_what_the_interpreter_does(
     name: str, runtime: Path, tmp_path: Path
 ) -> None:
