@@ -26,7 +26,6 @@ from compile_worker.machines.cpu.space.windows import (
     declare_block,
     declare_shared,
     declare_tiles,
-    divisors,
     first_valid,
     is_padded,
     is_tile,
@@ -58,10 +57,8 @@ def dense_space(workload: Workload, target: Target) -> Generated:
     *_, width, _, lanes = workload.outputs[0].shape
     groups = groups_of(workload)
     blocks = workload.outputs[0].shape[1] // groups
-    alone = target.model.threads == 1  # no two threads store the same
-    columns = tall_tiles(width) if alone else divisors(width, width)
-    declare_block(draft, target, lanes, columns, blocks)
-    draft.tunable("columns", columns)
+    declare_block(draft, target, lanes, tall_tiles(width), blocks)
+    draft.tunable("columns", tall_tiles(width))
     both = product(draft.domain("pixels"), draft.domain("columns"))
     whole = [(pixels, columns) for pixels, columns in both if is_tile(columns, pixels)]
     draft.require_rows("whole_blocks", ("pixels", "columns"), whole, why="blocks fill a tile")
@@ -75,9 +72,18 @@ def dense_space(workload: Workload, target: Target) -> Generated:
     draft.constant("groups", groups)
     outermost = ("groups", "groups") if groups > 1 else ("column_tiles", "block_tiles")
     declare_shared(draft, workload, target, outermost)
+    _declare_stores(draft, width)
     liked = best_blocks(draft, workload, target, "columns")
     space = draft.space(workload.operator, VERSION, first_valid(draft, _wished(draft, liked)))
     return Generated(space, partial(_steps, workload))
+
+
+def _declare_stores(draft: Draft, width: int) -> None:
+    """Tiles of pixels that threads share do not overlap: no two threads store the same."""
+    names = ("columns", "order", "shared")
+    rows = product(*map(draft.domain, names))
+    apart = [(c, order, shared) for c, order, shared in rows if order or not (shared and width % c)]
+    draft.require_rows("stores", names, apart, why="no two threads store the same")
 
 
 def _wished(draft: Draft, blocks: list[dict[str, int]]) -> Iterator[dict[str, int]]:

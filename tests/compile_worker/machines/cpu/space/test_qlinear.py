@@ -182,6 +182,7 @@ def test_the_dot_product_takes_unsigned_data_as_they_are() -> None:
 SHARED = {
     "convolution": qlinear.convolution(4, 16, (14, 28), pad=(1, 1, 1, 1)),
     "one_row": qlinear.convolution(8, 32, (1, 28), (1, 1), pad=(0, 0, 0, 0)),
+    "one_odd_row": qlinear.convolution(8, 32, (1, 37), (1, 1), pad=(0, 0, 0, 0)),
     "depthwise": qlinear.depthwise(8, (28, 28), pad=(1, 1, 1, 1)),
 }
 
@@ -265,14 +266,29 @@ def test_tiles_fill_a_row_and_have_little_in_common(extent: int) -> None:
         assert len(covered) <= 1.25 * extent
 
 
+@pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("together", [2, 4])
 @pytest.mark.parametrize("width", [37, 49, 197, 257, 577])
-def test_few_rows_of_a_dense_layer_are_multiplied_twice(width: int, together: int) -> None:
+def test_few_rows_of_a_dense_layer_are_multiplied_twice(
+    width: int, together: int, threads: int
+) -> None:
     work = qlinear.convolution(48, 4, (1, width), (1, 1), pad=(0, 0, 0, 0), together=together)
-    default = space_of(work, X86["avx2" if together == 2 else "avx512vnni"][0]).default
-    columns, pixels = default["columns"], default["pixels"]
+    host = X86["avx2" if together == 2 else "avx512vnni"][0]
+    made = cpu_space(work, with_threads(replace(CPU, host=host), threads))
+    assert made is not None
+    columns, pixels = made.default["columns"], made.default["pixels"]
     assert tiles(width, columns) * tiles(columns, pixels) * pixels <= 1.09 * width
     assert pixels >= 3
+    assert made.default["shared"] == int(threads > 1)
+
+
+def test_tiles_that_threads_share_do_not_overlap() -> None:
+    made = cpu_space(SHARED["one_odd_row"], with_threads(VNNI, 2))
+    assert made is not None
+    found = list(points(made, 60))
+    overlapping = [point for point in found if 37 % point["columns"]]
+    assert any(point["shared"] for point in overlapping)
+    assert not any(point["shared"] and point["order"] == 0 for point in overlapping)
 
 
 def test_sums_for_a_zero_point_are_shared_by_many_blocks() -> None:
