@@ -8,6 +8,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Final
 
 _YOUNG: Final = 10_000
@@ -20,7 +21,7 @@ def gc_frozen() -> Iterator[None]:
 
     In a process that was frozen for good it stays left alone: no part can be thawed.
     """
-    thresholds, for_good = gc.get_threshold(), _is_left_alone(gc_frozen)
+    thresholds, for_good = gc.get_threshold(), _frozen_for_good()
     gc.collect()
     gc.freeze()
     gc.set_threshold(max(_YOUNG, thresholds[0]) if thresholds[0] else 0, *thresholds[1:])
@@ -32,6 +33,11 @@ def gc_frozen() -> Iterator[None]:
             gc.unfreeze()
 
 
-def _is_left_alone(thing: object) -> bool:
-    """Whether something is frozen: not listed, which is faster than counting what is."""
-    return id(thing) not in map(id, gc.get_objects())
+@cache
+def _frozen_for_good() -> bool:
+    """Whether the process was frozen before its first search: counted once, as that takes long.
+
+    `gc.get_objects` would tell sooner, but hands out tuples that other threads have not finished,
+    which then fail to grow.
+    """
+    return gc.get_freeze_count() > 0

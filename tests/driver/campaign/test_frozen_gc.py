@@ -61,6 +61,29 @@ assert gone() is not None
 """)
 
 
+def test_other_threads_go_on_making_what_they_make() -> None:
+    """A tuple that grows belongs to nobody else: Python ends with a SystemError otherwise."""
+    holds("""
+import sys, threading
+sys.setswitchinterval(1e-6)
+ended, failed = threading.Event(), []
+def make():
+    try:
+        while not ended.is_set():
+            tuple(each for each in range(200))
+    except SystemError as error:
+        failed.append(error)
+threads = [threading.Thread(target=make) for _ in range(4)]
+for each in threads: each.start()
+for _ in range(100):
+    with gc_frozen():
+        pass
+ended.set()
+for each in threads: each.join()
+assert not failed, failed
+""")
+
+
 def test_garbage_of_the_search_itself_is_found() -> None:
     with gc_frozen():
         gone = weakref.ref(Node())
