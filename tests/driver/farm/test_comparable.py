@@ -7,14 +7,14 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from kit.farm.clocked import clocked_device as device
 from kit.farm.in_process import CREDENTIALS, FakeRunner, Farm, Server, eventually
 from kit.farm.watched_device import BLOBS, job, watched
 from kit.search.toy_spaces import timed
 from tilefarm.clock import ManualClock
-from tilefarm.digest import Digest
 from tilefarm.errors import NoDeviceError, SuspectError
 from tilefarm.lease import DeviceInfo, Lease
-from tilefarm.measurement import DeviceClock, Measurement, RunFailure, RunJob
+from tilefarm.measurement import Measurement, RunFailure, RunJob
 
 from device_server.tracker.client import TrackerClient
 from device_server.tracker.limits import TableLimits
@@ -22,20 +22,6 @@ from driver.farm.comparable import comparable, reference_among, why_left_out
 from driver.farm.farms import RemoteFarm
 from driver.farm.leases import Leases
 from driver.farm.paces import Paces
-
-
-def device(name: str, microseconds: float, spread: float = 0.0) -> DeviceInfo:
-    return DeviceInfo(
-        name=name,
-        address="",
-        target=Digest.of(b"t"),
-        runtime="",
-        sandbox="",
-        epoch="",
-        clock=DeviceClock.SECONDS,
-        known_seconds=microseconds * 1e-6,
-        known_spread=spread,
-    )
 
 
 @pytest.mark.parametrize(

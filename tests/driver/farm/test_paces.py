@@ -5,26 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from kit.farm.clocked import clocked_device as device
 from kit.search.toy_spaces import timed
 from tilefarm.digest import Digest
 from tilefarm.lease import DeviceInfo
-from tilefarm.measurement import Counters, DeviceClock, Measurement
+from tilefarm.measurement import Counters, Measurement
 
 from driver.farm.paces import Paces
-
-
-def device(name: str, microseconds: float) -> DeviceInfo:
-    return DeviceInfo(
-        name=name,
-        address="",
-        target=Digest.of(b"t"),
-        runtime="",
-        sandbox="",
-        epoch="",
-        clock=DeviceClock.SECONDS,
-        known_seconds=microseconds * 1e-6,
-    )
-
 
 MEASURED = Measurement(
     artifact=Digest.of(b"a"), device="cpu0", counters=None, wall_time=timed(6e-5, noise=0.1)

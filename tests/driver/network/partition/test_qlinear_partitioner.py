@@ -293,10 +293,11 @@ def test_what_is_joined_is_made_in_its_place(
         assert names.count("concat") == 1
 
 
-def test_what_is_pooled_and_joined_twice_is_made_in_its_place(tmp_path: Path) -> None:
+def operators_of_joins(moved: onnx.NodeProto, folder: Path) -> list[str]:
+    """Kernels of a network that joins `m`, which `moved` makes of `a`, and joins that again."""
     nodes = [
         node("Conv", ["x", "w"], "a"),
-        node("MaxPool", ["a"], "m", kernel_shape=[2, 2], pads=[0, 0, 1, 1]),
+        moved,
         node("Conv", ["m", "v"], "b"),
         node("Concat", ["m", "b"], "c", axis=1),
         node("Conv", ["c", "u"], "d"),
@@ -309,28 +310,17 @@ def test_what_is_pooled_and_joined_twice_is_made_in_its_place(tmp_path: Path) ->
         "u": weights(16, 32, 1, 1),
         "t": weights(7, 48, 1, 1),
     }
-    names = operators(partitioned(graph_of(tmp_path, nodes, (1, 5, 4, 4), **values), TARGETS[0]))
-    assert not {"concat", "relayout", "gather"} & set(names)
+    return operators(partitioned(graph_of(folder, nodes, (1, 5, 4, 4), **values), TARGETS[0]))
+
+
+def test_what_is_pooled_and_joined_twice_is_made_in_its_place(tmp_path: Path) -> None:
+    pooled = node("MaxPool", ["a"], "m", kernel_shape=[2, 2], pads=[0, 0, 1, 1])
+    assert not {"concat", "relayout", "gather"} & set(operators_of_joins(pooled, tmp_path))
 
 
 def test_a_join_of_what_is_joined_row_by_row_is_not_in_blocks(tmp_path: Path) -> None:
-    nodes = [
-        node("Conv", ["x", "w"], "a"),
-        node("Transpose", ["a"], "m", perm=[0, 1, 3, 2]),
-        node("Conv", ["m", "v"], "b"),
-        node("Concat", ["m", "b"], "c", axis=1),
-        node("Conv", ["c", "u"], "d"),
-        node("Concat", ["c", "d"], "e", axis=1),
-        node("Conv", ["e", "t"], "y"),
-    ]
-    values = {
-        "w": weights(16, 5, 1, 1),
-        "v": weights(16, 16, 1, 1),
-        "u": weights(16, 32, 1, 1),
-        "t": weights(7, 48, 1, 1),
-    }
-    names = operators(partitioned(graph_of(tmp_path, nodes, (1, 5, 4, 4), **values), TARGETS[0]))
-    assert names.count("concat") == 2
+    turned = node("Transpose", ["a"], "m", perm=[0, 1, 3, 2])
+    assert operators_of_joins(turned, tmp_path).count("concat") == 2
 
 
 def test_moves_tables_products_and_floats(tmp_path: Path) -> None:
