@@ -20,7 +20,7 @@ from compile_worker.ir.accesses import conjuncts
 from compile_worker.ir.expr import Add, And, Cast, Const, Expr, Load, Mul, Select
 from compile_worker.ir.func import Func
 from compile_worker.ir.simplify import simplify
-from compile_worker.ir.stmt import For, If, Seq, Stmt, Store, sequence
+from compile_worker.ir.stmt import NOTHING, For, If, Seq, Stmt, Store, sequence
 from compile_worker.ir.visit import mentioned, reads_memory
 from compile_worker.passes.nests import descend, perfect_nest, wrap
 
@@ -46,8 +46,10 @@ def _skipping(stmt: Stmt) -> Stmt:
 
 
 def _around(loops: Sequence[For], store: Store) -> Stmt | None:
-    """The nest with branches between its loops; None if there is nothing to branch around."""
+    """The nest with branches between its loops; None if there is nothing to leave out."""
     match store.value:
+        case Load(buffer, index) if (buffer, index) == (store.buffer, store.index):
+            return NOTHING  # what is left of a product that is zero for all that is known here
         case Add(Load(buffer, index) as total, Mul(left, right)) if (buffer, index) == (
             store.buffer,
             store.index,
@@ -79,6 +81,8 @@ def _factor(expr: Expr) -> tuple[Expr, tuple[Expr, ...]]:
 
 def _outside_of(loop: For, body: Stmt) -> Stmt:
     """The loop around another body, with the conditions that it does not decide around it."""
+    if body is NOTHING:
+        return NOTHING
     conditions, then = _branch(body)
     apart = tuple(each for each in conditions if loop.var not in mentioned(each))
     if not apart:
@@ -89,11 +93,11 @@ def _outside_of(loop: For, body: Stmt) -> Stmt:
 
 def _with_common(stmts: Sequence[Stmt]) -> Stmt:
     """Statements in a row, with the conditions that all of them have around them."""
-    branches = [_branch(each) for each in stmts]
+    branches = [_branch(each) for each in stmts if each is not NOTHING]
+    if not branches:
+        return NOTHING
     first, _ = branches[0]
     common = [each for each in first if all(each in conditions for conditions, _ in branches)]
-    if not common:
-        return sequence(stmts)
     return _guarded(
         common,
         sequence(_guarded([c for c in own if c not in common], then) for own, then in branches),

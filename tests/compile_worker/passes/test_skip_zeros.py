@@ -58,6 +58,12 @@ def test_neighbours_share_what_they_have_in_common(golden: Golden) -> None:
     golden(show(skip_zeros(function(body), SIM)))
 
 
+def test_what_is_known_to_be_zero_goes_and_keeps_nobody_from_sharing(golden: Golden) -> None:
+    nothing, inside = Store(S, (H, C), S[H, C]), Select(ABOVE, X[ROW, K], Const(0, DType.UINT8))
+    body = sequence([lanes(nothing), lanes(added(inside, W[K, C])), lanes(nothing)])
+    golden(show(skip_zeros(function(body), SIM)))
+
+
 @pytest.mark.parametrize(
     "store",
     [

@@ -251,11 +251,11 @@ def sums_in_registers(
 def copy_at(copy: str, point: Point) -> Iterator[Step]:
     """What is copied for a block, if anything is: a tile of the image, or a step of the sums.
 
-    Where the point says that nothing is, columns of the window are written out, so that it is known
+    Where the point says that nothing is, the stage is inlined as any other, and columns of the
+    window are written out, so that it is known
     which pixels of a row they see.
     """
     if copy and point["padding"] == SKIPPED:
-        yield Step("compute_inline", (copy,))
         yield Step("unroll", ("conv_kw",))
     elif copy:
         yield Step("compute_at", (copy, "out_h_0" if point["padding"] == 0 else "conv_ci"))

@@ -24,8 +24,10 @@ from tilefarm.workload import Workload
 from compile_worker.codegen.parallel import parallel_loop
 from compile_worker.emit import kernel_object, kernel_text
 from compile_worker.generated import Generated
+from compile_worker.ir.expr import Var
 from compile_worker.ir.interpret import interpret
-from compile_worker.ir.stmt import Alloc
+from compile_worker.ir.stmt import Alloc, If
+from compile_worker.ir.visit import find
 from compile_worker.isa import isa_of
 from compile_worker.lowering import lower
 from compile_worker.machines.cpu.space import cpu_space
@@ -308,6 +310,16 @@ def test_where_zeros_are_around_an_image_nothing_is_copied(name: str) -> None:
     local = [each.buffer.name for each in of_kind(lower(func, VNNI).body, Alloc)]
     assert "padded" not in local
     assert "by tile" in paddings(made)
+
+
+def test_only_rows_of_a_window_are_branched_around_where_tiles_are_whole_rows() -> None:
+    """Which columns of the window see a pixel is known when it is compiled."""
+    work = WORKS["zeros_around"]
+    made = space_of(work)
+    assert made.default["pixels"] == work.outputs[0].shape[3]
+    func = lower(replay(made.trace(made.default), nest_of(work, VNNI), VNNI), VNNI)
+    (branch,) = of_kind(func.body, If)
+    assert all("_w" not in each.name for each in find(branch.condition, Var))
 
 
 @pytest.mark.parametrize(
