@@ -130,6 +130,20 @@ def test_a_profile_has_every_call_by_the_device_s_clock(
         assert call.wall_time.minimum_seconds >= cycles / MHZ / 1e6
 
 
+def test_a_program_is_timed_in_turns_with_its_parts(
+    board: Runner, blobs: Blobs, compiled: dict[str, Digest]
+) -> None:
+    job = bad_job(
+        compiled["bad"],
+        "is_slow_until_its_part_ran",
+        precision=Precision(error=1e-9, seconds=0.3),
+        profile=("a_part",),
+    )
+    time = measured(board.run(job, blobs.path)).wall_time
+    assert time
+    assert 0.01 <= time.median_seconds < 0.1
+
+
 def test_a_profile_that_gives_another_answer_is_wrong(
     runner: Runner, blobs: Blobs, compiled: dict[str, Digest]
 ) -> None:

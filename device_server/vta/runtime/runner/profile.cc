@@ -24,6 +24,21 @@ class ProfiledCall final : public Timed {
   Entry entry_;
 };
 
+struct InTurns {
+  std::vector<double> kept;
+  uint32_t rejected = 0;
+};
+
+// A region of the whole program, as long as those by which `time` was found.
+void run_whole(Timed& whole, const WallTime& time, InTurns& in_turns, Host& host) {
+  const Region region = measure(whole, time.calls, host);
+  if (region.disturbed) {
+    ++in_turns.rejected;
+  } else {
+    in_turns.kept.push_back(std::max(region.seconds / time.calls, kLeastSeconds));
+  }
+}
+
 void run_round(std::vector<ProfiledCall>& calls, Session& session, VtaLibrary& library,
                Host& host) {
   session.refill();
@@ -47,7 +62,7 @@ bool any_untimed(const std::vector<ProfiledCall>& calls) {
 }  // namespace
 
 std::vector<CallTime> profile(Session& session, const Artifact& artifact, const Request& request,
-                              VtaLibrary& library, Host& host) {
+                              std::optional<WallTime>& whole, VtaLibrary& library, Host& host) {
   std::vector<ProfiledCall> calls;
   for (const std::string& name : request.profile) calls.emplace_back(session, artifact.entry(name));
   if (calls.empty()) return {};
@@ -55,10 +70,14 @@ std::vector<CallTime> profile(Session& session, const Artifact& artifact, const 
   if (!by_clock && !library.counts()) {
     fail(FailureKind::kUntimed, "a library without counters is timed with a precision alone");
   }
+  RepeatedEntry program(session, artifact.entry(request.entry));
+  InTurns in_turns;
   const double deadline = host.seconds() + request.precision.seconds;
   do {
+    if (whole) run_whole(program, *whole, in_turns, host);
     run_round(calls, session, library, host);
   } while (by_clock && host.seconds() < deadline + (any_untimed(calls) ? kPatienceSeconds : 0));
+  if (!in_turns.kept.empty()) whole = summary(in_turns.kept, whole->calls, in_turns.rejected);
   std::vector<CallTime> found;
   for (const ProfiledCall& each : calls) {
     CallTime time;

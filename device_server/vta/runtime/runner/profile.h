@@ -17,9 +17,11 @@ struct CallTime {
 
 // The entries that `request.profile` names, in order, on the inputs of the last sample; together
 // they must give its outputs. A call may overwrite what it reads, so none is repeated by itself:
-// where a precision is wanted all of them are, for its seconds.
+// where a precision is wanted all of them are, for its seconds. `whole`, what the request's own
+// entry takes, is then told anew: it takes turns with its parts, so that a moment at which the
+// machine is slow is the same for both.
 std::vector<CallTime> profile(Session& session, const Artifact& artifact, const Request& request,
-                              VtaLibrary& library, Host& host);
+                              std::optional<WallTime>& whole, VtaLibrary& library, Host& host);
 
 }  // namespace tilefarm::runner
 

@@ -46,7 +46,7 @@ Reply run(Frame& frame, VtaLibrary& library, const Artifact& artifact) {
     RepeatedEntry repeated(session, entry);
     time = wall_time(repeated, last, request.precision, machine);
   }
-  const std::vector<CallTime> calls = profile(session, artifact, request, library, machine);
+  const std::vector<CallTime> calls = profile(session, artifact, request, time, library, machine);
 
   Reply reply(ReplyKind::kDone);
   reply.put(machine.seconds() - begin).put(static_cast<uint8_t>(counts)).put(counters);

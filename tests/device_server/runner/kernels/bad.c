@@ -131,6 +131,22 @@ KERNEL(takes_a_tenth_of_a_second) {
   return 0;
 }
 
+static int has_part_run;
+
+KERNEL(a_part) {
+  UNUSED();
+  has_part_run = 1;
+  return 0;
+}
+
+/* As on a machine that was busy until its parts were timed. */
+KERNEL(is_slow_until_its_part_ran) {
+  struct timespec hundredth = {0, 10000000}, tenth = {0, 100000000};
+  UNUSED();
+  nanosleep(has_part_run ? &hundredth : &tenth, 0);
+  return 0;
+}
+
 KERNEL(exceeds_the_scratchpad) {
   void* cmd = VTATLSCommandHandle();
   (void)offsets;
