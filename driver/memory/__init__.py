@@ -1,20 +1,47 @@
-"""Where every intermediate tensor of a network lies, and when: problems, plans, and their proof."""
+"""When everything runs and where every buffer lies meanwhile: problems, plans, and their proof."""
 
-from driver.memory.bounds import peak_bound_nbytes
+from driver.memory.plan import (
+    Bound,
+    Infeasible,
+    Plan,
+    PlannedOp,
+    PlannedTransfer,
+    Reason,
+    Residency,
+    TransferKind,
+)
 from driver.memory.planner import plan
-from driver.memory.problem import AddressRange, Buffer, Op, Placement, Plan, Problem
+from driver.memory.problem import (
+    Buffer,
+    Engine,
+    EngineKind,
+    FirstContent,
+    Memory,
+    Op,
+    Problem,
+    Transfer,
+)
 from driver.memory.validate import GOOD, PlanVerdict, validate
 
 __all__ = [
     "GOOD",
-    "AddressRange",
+    "Bound",
     "Buffer",
+    "Engine",
+    "EngineKind",
+    "FirstContent",
+    "Infeasible",
+    "Memory",
     "Op",
-    "Placement",
     "Plan",
     "PlanVerdict",
+    "PlannedOp",
+    "PlannedTransfer",
     "Problem",
-    "peak_bound_nbytes",
+    "Reason",
+    "Residency",
+    "Transfer",
+    "TransferKind",
     "plan",
     "validate",
 ]

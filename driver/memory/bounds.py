@@ -2,38 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 
-from driver.memory.list_scheduler import LiveRange, list_order, live_ranges
+from driver.memory.instance import Instance
+from driver.memory.plan import Bound
 from driver.memory.problem import Problem
 
 
-@dataclass(frozen=True, slots=True)
-class Demand:
-    """The bytes that must be in memory at once, and the position in the order at which."""
-
-    nbytes: int
-    at_op: int
-
-
-def peak_demand(problem: Problem, ranges: Sequence[LiveRange]) -> Demand:
-    """The largest sum of live bytes over time, padded as much as alignment surely costs.
-
-    All but the topmost of the buffers alive at one time are followed by another one, so they take
-    whole multiples of the smallest alignment; the topmost may be the one with most padding.
+def makespan_bounds(problem: Problem, instance: Instance) -> Iterator[Bound]:
+    """The longest path, and for each engine its work, begun no sooner and ended no later than its
+    operations can be.
     """
-    step = min((problem.alignment_of(r.buffer) for r in ranges), default=1)
-    worst = Demand(0, 0)
-    for at in sorted({r.first_op for r in ranges}):
-        sizes = [r.buffer.nbytes for r in ranges if r.first_op <= at <= r.last_op]
-        pads = [-size % step for size in sizes if size]
-        nbytes = sum(sizes) + sum(pads) - max(pads, default=0)
-        if nbytes > worst.nbytes:
-            worst = Demand(nbytes, at)
+    steps = instance.steps
+    head, tail = [0] * len(steps), [0] * len(steps)
+    order = instance.arranged(lambda at: at)
+    for at in order:
+        head[at] = max((head[each] + steps[each].ticks for each in steps[at].before), default=0)
+    for at in reversed(order):
+        after = instance.after[at]
+        tail[at] = max((tail[each] + steps[each].ticks for each in after), default=0)
+    longest = max((h + s.ticks + t for h, s, t in zip(head, steps, tail, strict=True)), default=0)
+    yield Bound(name="longest path", ticks=longest)
+    for number, engine in enumerate(problem.engines):
+        mine = [at for at, step in enumerate(steps) if step.engine == number]
+        if not mine:
+            continue
+        work = sum(
+            steps[at].ticks * (engine.instances if steps[at].takes_all else 1) for at in mine
+        )
+        begin, end = min(head[at] for at in mine), min(tail[at] for at in mine)
+        yield Bound(name=f"work of {engine.name}", ticks=begin + -(-work // engine.instances) + end)
+
+
+def live_nbytes(spans: Iterable[tuple[int, int, int]], alignment: int = 1) -> int:
+    """The most bytes at once of (begin, end, nbytes), padded as much as alignment surely costs.
+
+    All but the topmost of those alive at one time are followed by another one, so they take whole
+    multiples of the alignment; the topmost may be the one with most padding.
+    """
+    rows = [(begin, end, nbytes) for begin, end, nbytes in spans if nbytes]
+    events = [(begin, 1, nbytes) for begin, _, nbytes in rows]
+    events += [(end, 0, nbytes) for _, end, nbytes in rows]
+    live = worst = 0
+    pads: dict[int, int] = {}
+    for _, comes, nbytes in sorted(events):
+        pad = -nbytes % alignment
+        live += (nbytes + pad) * (1 if comes else -1)
+        pads[pad] = pads.get(pad, 0) + (1 if comes else -1)
+        if comes:
+            most = max(each for each, count in pads.items() if count)
+            worst = max(worst, live - most)
     return worst
-
-
-def peak_bound_nbytes(problem: Problem) -> int:
-    """No plan in list order has a smaller peak than this."""
-    return peak_demand(problem, live_ranges(problem, list_order(problem))).nbytes

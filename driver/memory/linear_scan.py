@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from driver.memory.list_scheduler import LiveRange
-from driver.memory.problem import AddressRange, Placement
+from driver.memory.span import Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,37 +95,23 @@ class LinearScan:
         return gaps
 
 
-def place(
-    ranges: Sequence[LiveRange], memory: AddressRange, capacity_nbytes: int
-) -> tuple[Placement, ...] | None:
-    """Runs the scan over live ranges in the order of their first use; None when it gets stuck.
+def scanned(
+    spans: Sequence[Span], reserved: Sequence[tuple[int, int]], room_nbytes: int
+) -> tuple[int, ...] | None:
+    """An offset for each span, scanned in the order of their begin; None when the room runs out.
 
-    Of buffers that begin together the larger is placed first.
+    Of spans that begin together the larger is placed first.
     """
-    scan = LinearScan(capacity_nbytes, memory.reserved)
-    placed: dict[str, Placement] = {}
-    alive: list[LiveRange] = []
-    for new in sorted(ranges, key=lambda r: (r.first_op, -r.buffer.nbytes)):
-        for old in [r for r in alive if r.last_op < new.first_op]:
-            scan.free(old.buffer.name)
+    scan = LinearScan(room_nbytes, reserved)
+    offsets = [0] * len(spans)
+    alive: list[int] = []
+    for at in sorted(range(len(spans)), key=lambda at: (spans[at].begin, -spans[at].nbytes)):
+        for old in [each for each in alive if spans[each].end <= spans[at].begin]:
+            scan.free(str(old))
             alive.remove(old)
-        request = BufferRequest(
-            new.buffer.name, new.buffer.nbytes, new.buffer.alignment or memory.alignment
-        )
-        found = scan.allocate(request)
+        found = scan.allocate(BufferRequest(str(at), spans[at].nbytes, spans[at].alignment))
         if found is None:
             return None
-        alive.append(new)
-        placed[new.buffer.name] = placement_of(new, found.offset)
-    return tuple(placed[r.buffer.name] for r in ranges)
-
-
-def placement_of(live: LiveRange, offset: int) -> Placement:
-    """A live range at an address."""
-    return Placement(
-        buffer=live.buffer.name,
-        offset=offset,
-        nbytes=live.buffer.nbytes,
-        first_op=live.first_op,
-        last_op=live.last_op,
-    )
+        alive.append(at)
+        offsets[at] = found.offset
+    return tuple(offsets)

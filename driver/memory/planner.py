@@ -1,81 +1,155 @@
-"""From a problem to a plan: order, live ranges, and the best of several allocations."""
+"""From a problem to a plan: the best schedule that was found and that finds addresses."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Final
 
-from tilefarm.errors import UserError
+from driver.memory.best.decoder import Decoded, Move, decoded, move_of
+from driver.memory.best.search import Found, first_sequences, searched
+from driver.memory.bounds import makespan_bounds
+from driver.memory.instance import Instance, instance_of
+from driver.memory.places import Places, fits, placed
+from driver.memory.plan import Infeasible, Plan, PlannedOp, PlannedTransfer, TransferKind
+from driver.memory.problem import Problem
+from driver.memory.soundness import require_sound
 
-from driver.memory.bounds import peak_demand
-from driver.memory.linear_scan import place
-from driver.memory.list_scheduler import LiveRange, list_order, live_ranges
-from driver.memory.packing import ORDERS, improved, pack, peak_of
-from driver.memory.problem import AddressRange, Placement, Plan, Problem
-
-_TRIES: Final = 100
+EFFORT: Final = 150_000
+"""Operations and transfers that the search decodes besides its first schedules: about a second."""
+_ROOMS: Final = (1.0, 0.97, 0.94, 0.9, 0.85, 0.8)
+"""Shares of a memory within which schedules are searched, as addresses are found for none above."""
 
 
-def plan(problem: Problem, *, seed: int = 0) -> Plan:
-    """The plan with the smallest peak that was found; `validate` proves it from scratch.
+def plan(
+    problem: Problem,
+    *,
+    seed: int = 0,
+    effort: int = EFFORT,
+    seconds: float = 60.0,
+    clock: Callable[[], float] = time.monotonic,
+) -> Plan | Infeasible:
+    """The best plan that was found: the shortest, of those the one that moves the fewest bytes
+    besides, of those the one with the smallest peak. `validate` proves it from scratch.
 
-    Tried in this order until the lower bound is reached: linear scan, packing in several orders,
-    hill climbing. Same problem and seed, same plan.
+    Same problem, seed and effort, same plan, unless `seconds` end the search; then `Plan.method`
+    says so.
 
     Raises:
-        ValueError: the problem contradicts itself (see `list_order`).
-        UserError: the buffers do not fit the capacity, as far as could be found.
+        UserError: the problem contradicts itself.
     """
-    order = list_order(problem)
-    ranges = live_ranges(problem, order)
-    demand = peak_demand(problem, ranges)
-    method, placements = min(
-        _until(demand.nbytes, _allocations(problem.memory, ranges, demand.nbytes, seed)),
-        key=lambda found: peak_of(found[1]),
-    )
-    peak = peak_of(placements)
-    capacity = problem.memory.capacity_nbytes
-    if capacity and peak > capacity:
-        where = order[demand.at_op].name if order else "the begin"
-        raise UserError(
-            f"intermediate tensors need {peak} bytes, the memory has {capacity}; at {where} "
-            f"{demand.nbytes} bytes are alive at once",
-            "a target with more memory, or a smaller batch",
+    require_sound(problem)
+    instance = instance_of(problem)
+    if refused := _demand(problem, instance):
+        return refused
+    bounds = tuple(makespan_bounds(problem, instance))
+    deadline = clock() + seconds
+    tries = effort // max(1, len(instance.steps))
+    closest: Places | None = None
+    for share in _ROOMS:
+        room = tuple(int(share * capacity) for capacity in instance.capacities)
+        found = searched(
+            replace(instance, capacities=room),
+            bound=max((b.ticks for b in bounds), default=0),
+            tries=tries,
+            seed=seed,
+            is_over=lambda: clock() >= deadline,
         )
-    by_name = {p.buffer: p for p in placements}
+        for each in found.best:
+            places = placed(problem, instance, each, seed)
+            if fits(problem, places):
+                made = _plan(problem, instance, each, places, _method(found, share, places))
+                return replace(made, bounds=(*bounds, *places.bounds))
+            closest = places if closest is None else closest
+        if not any(instance.capacities):
+            break
+    return _nowhere(problem, instance, closest, seed)
+
+
+def _method(found: Found, share: float, places: Places) -> str:
+    words = [f"best of {found.decoded} schedules"]
+    if share < 1:
+        words.append(f"in {share:.0%} of the room")
+    if found.is_cut_short:
+        words.append("ended by its time limit")
+    words.append(places.method)
+    return "; ".join(words)
+
+
+def _demand(problem: Problem, instance: Instance) -> Infeasible | None:
+    """The first operation that needs more of a memory than that has."""
+    for step, op in zip(instance.steps, problem.ops, strict=False):
+        need = [0] * len(instance.capacities)
+        for each in step.uses:
+            need[instance.buffers[each].memory] += instance.buffers[each].nbytes
+        for memory, capacity, nbytes in zip(
+            problem.memories, instance.capacities, need, strict=True
+        ):
+            if capacity and nbytes > capacity:
+                return Infeasible(
+                    op=op.name,
+                    memory=memory.name,
+                    demand_nbytes=nbytes,
+                    capacity_nbytes=capacity,
+                )
+    return None
+
+
+def _nowhere(problem: Problem, instance: Instance, closest: Places | None, seed: int) -> Infeasible:
+    """What the plan that comes closest would take."""
+    if closest is None:
+        endless = replace(instance, capacities=(0,) * len(instance.capacities))
+        free = decoded(endless, first_sequences(endless)[0])
+        assert free is not None
+        closest = placed(problem, instance, free, seed)
+    peaks = dict(closest.peaks)
+    over = [m for m in problem.memories if 0 < m.capacity_nbytes < peaks.get(m.name, 0)]
+    memory = over[0] if over else problem.memories[0]
+    return Infeasible(
+        op="",
+        memory=memory.name,
+        demand_nbytes=peaks.get(memory.name, 0),
+        capacity_nbytes=memory.capacity_nbytes,
+    )
+
+
+def _plan(
+    problem: Problem, instance: Instance, found: Decoded, places: Places, method: str
+) -> Plan:
+    actions = sorted(found.actions, key=lambda a: (a.begin, a.end))
+    ops = tuple(
+        PlannedOp(
+            op=problem.ops[each.token].name, begin=each.begin, end=each.end, instance=each.instance
+        )
+        for each in actions
+        if 0 <= each.token < instance.operations
+    )
     return Plan(
-        order=tuple(op.name for op in order),
-        placements=tuple(by_name[r.buffer.name] for r in ranges),
-        peak_nbytes=peak,
-        bound_nbytes=demand.nbytes,
+        ops=ops,
+        residencies=places.residencies,
+        transfers=tuple(_transfers(problem, instance, found)),
+        makespan_ticks=found.makespan,
+        peaks=places.peaks,
+        extra_nbytes=found.extra_nbytes,
         method=method,
     )
 
 
-def _allocations(
-    memory: AddressRange, ranges: tuple[LiveRange, ...], goal: int, seed: int
-) -> Iterator[tuple[str, tuple[Placement, ...]]]:
-    reserved = sum(nbytes for _, nbytes in memory.reserved)
-    step = max((r.buffer.alignment or memory.alignment for r in ranges), default=1)
-    endless = sum(r.buffer.nbytes + 2 * step for r in ranges) + max(
-        (offset + nbytes for offset, nbytes in memory.reserved), default=0
-    )
-    scanned = place(ranges, memory, memory.capacity_nbytes or endless + reserved)
-    if scanned is not None:
-        yield "linear scan", scanned
-    for name, key in ORDERS.items():
-        yield f"packed, {name}", pack(sorted(ranges, key=key), memory)
-    for name, key in ORDERS.items():
-        start = sorted(ranges, key=key)
-        found = improved(start, memory, goal_nbytes=goal, tries=_TRIES, seed=seed)
-        yield f"climbed from {name}", found
-
-
-def _until(
-    goal: int, allocations: Iterator[tuple[str, tuple[Placement, ...]]]
-) -> Iterator[tuple[str, tuple[Placement, ...]]]:
-    """Passes allocations on up to the first one that nothing can beat."""
-    for found in allocations:
-        yield found
-        if peak_of(found[1]) <= goal:
-            return
+def _transfers(problem: Problem, instance: Instance, found: Decoded) -> Iterator[PlannedTransfer]:
+    for each in found.actions:
+        if 0 <= each.token < instance.operations:
+            continue
+        if each.token < 0:
+            move, buffer = move_of(each.token)
+            kind = TransferKind.SAVE if move is Move.SAVE else TransferKind.READ
+        else:
+            kind, (buffer,) = TransferKind.READ, instance.steps[each.token].uses
+        yield PlannedTransfer(
+            buffer=instance.buffers[buffer].name,
+            kind=kind,
+            begin=each.begin,
+            end=each.end,
+            engine=problem.engines[each.engine].name,
+            instance=each.instance,
+        )

@@ -1,157 +1,187 @@
-"""The problem and the plan of memory scheduling, as records that JSON can hold.
+"""The problem of memory scheduling, as records that JSON can hold.
 
-A problem has buffers, and operations that read and write them; a plan has an order of the
-operations and one place for every buffer. Time is counted in positions of that order.
+Operations run on engines and touch buffers; buffers lie in memories, from which they may leave for
+a backing memory and come back. Time is counted in ticks, of which a problem says how long they are
+by the durations that it has; bytes are bytes.
 """
 
 from __future__ import annotations
 
+import statistics
 from dataclasses import asdict, dataclass
-from typing import Any, Final
+from enum import StrEnum
+from typing import Final
 
 from tilefarm.digest import canonical_json
-from tilefarm.documents import decoded
 
-SCHEMA: Final = 1
+from driver.memory.document import record_of
+
+SCHEMA: Final = 2
+
+
+class EngineKind(StrEnum):
+    """What computes, and what moves bytes between memories."""
+
+    COMPUTE = "compute"
+    DMA = "dma"
+
+
+class FirstContent(StrEnum):
+    """What a buffer holds before any operation wrote it, and where."""
+
+    PRODUCED = "produced"
+    """Nothing."""
+    PRESENT = "present"
+    """Something, in its memory."""
+    BACKED = "backed"
+    """Something, in the backing memory of its memory."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Engine:
+    """What runs operations: `instances` at a time. `in_order` ones begin them as they are given."""
+
+    name: str
+    kind: EngineKind = EngineKind.COMPUTE
+    instances: int = 1
+    in_order: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transfer:
+    """What it costs to move a buffer: an engine, and ticks. `nbytes_per_tick` 0 costs none."""
+
+    engine: str
+    latency_ticks: int = 1
+    nbytes_per_tick: int = 0
+
+    def ticks(self, nbytes: int) -> int:
+        per_tick = self.nbytes_per_tick
+        return max(1, self.latency_ticks + (-(-nbytes // per_tick) if per_tick else 0))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """Addresses from 0 up.
+
+    Attributes:
+        capacity_nbytes: 0 means as much as it takes.
+        reserved: (offset, nbytes) that nothing may use.
+        backing: the memory in which buffers are saved that leave; "" where none may.
+        save, read: what it costs to write a buffer there, and to bring it back.
+    """
+
+    name: str = "memory"
+    capacity_nbytes: int = 0
+    alignment: int = 256
+    reserved: tuple[tuple[int, int], ...] = ()
+    backing: str = ""
+    save: Transfer | None = None
+    read: Transfer | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Buffer:
-    """One tensor. `needed_before` has contents before the first operation, `needed_after` keeps
-    them beyond the last one. `alignment` 0 means that of the memory.
+    """One tensor.
+
+    Attributes:
+        memory: by name; "" for the first one.
+        alignment: of its offset; 0 for its memory's.
+        needed_after: it stays in memory beyond the last operation.
+        pinned_at: the offset that it must have.
+        group: buffers of one group share their offset, as a result that takes its operand's place.
+        view_of, view_offset: it is a part of another buffer, from so many bytes on.
+        spillable: it may leave its memory.
     """
 
     name: str
     nbytes: int
+    memory: str = ""
     alignment: int = 0
-    needed_before: bool = False
+    first_content: FirstContent = FirstContent.PRODUCED
     needed_after: bool = False
+    pinned_at: int | None = None
+    group: str = ""
+    view_of: str = ""
+    view_offset: int = 0
+    spillable: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Op:
-    """One step; what it reads and writes is in memory from its begin to its end."""
+    """One operation; what it reads and writes is in memory from its begin to its end.
 
-    name: str
-    reads: tuple[str, ...] = ()
-    writes: tuple[str, ...] = ()
-    duration_cycles: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AddressRange:
-    """An address range from 0 up. `capacity_nbytes` 0 means as much as it takes.
-
-    `reserved` are (offset, nbytes) that nothing may use.
+    Attributes:
+        engine: by name; "" for the first one.
+        duration_ticks: None where `samples` say it: their median counts.
+        after: operations that end before it begins, besides those whose results it reads.
+        takes_all: it occupies every instance of its engine.
     """
 
-    capacity_nbytes: int = 0
-    alignment: int = 256
-    reserved: tuple[tuple[int, int], ...] = ()
+    name: str
+    engine: str = ""
+    duration_ticks: int | None = 1
+    samples: tuple[int, ...] = ()
+    reads: tuple[str, ...] = ()
+    writes: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+    takes_all: bool = False
+
+    @property
+    def ticks(self) -> int:
+        """How long it takes."""
+        if self.duration_ticks is not None:
+            return self.duration_ticks
+        return statistics.median_low(self.samples)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """Buffers, operations in their given order, and the memory. Names are unique within each."""
+    """Buffers, operations in their given order, memories and engines. Names are unique within each.
+
+    The given order says what is meant: an operation reads what those before it wrote, and writes
+    after those before it have read. Writers of one buffer without a reader between them write parts
+    of it, in any order. Where nobody before wrote what is read, all later writers are waited for.
+    """
 
     buffers: tuple[Buffer, ...]
     ops: tuple[Op, ...]
-    memory: AddressRange = AddressRange()
+    memories: tuple[Memory, ...] = (Memory(),)
+    engines: tuple[Engine, ...] = (Engine(name="engine"),)
+
+    def memory_of(self, buffer: Buffer) -> Memory:
+        return next((m for m in self.memories if m.name == buffer.memory), self.memories[0])
+
+    def engine_of(self, op: Op) -> Engine:
+        return next((e for e in self.engines if e.name == op.engine), self.engines[0])
 
     def alignment_of(self, buffer: Buffer) -> int:
         """The alignment that a buffer's offset must have."""
-        return buffer.alignment or self.memory.alignment
+        return buffer.alignment or self.memory_of(buffer).alignment
+
+    @property
+    def loads(self) -> frozenset[str]:
+        """Operations that only bring a buffer from the backing memory, which keeps it: what they
+        brought may be dropped, and be brought again.
+        """
+        backed = {b.name for b in self.buffers if self.memory_of(b).read is not None}
+        return frozenset(
+            op.name
+            for op in self.ops
+            if self.engine_of(op).kind is EngineKind.DMA
+            and not op.reads
+            and len(op.writes) == 1
+            and op.writes[0] in backed
+        )
 
     def to_json(self) -> str:
         return canonical_json({"schema": SCHEMA, **asdict(self)})
 
     @classmethod
-    def from_json(cls, text: str) -> Problem:
-        """The problem that `to_json` wrote.
+    def from_json(cls, text: str | bytes) -> Problem:
+        """The problem that `to_json` wrote, or somebody by hand.
 
         Raises:
-            ValueError, KeyError, TypeError: the text is not a problem of this schema.
+            UserError: the text is not a problem of this schema; names the place.
         """
-        document = _of_schema(text)
-        memory = document["memory"]
-        return cls(
-            buffers=tuple(Buffer(**row) for row in document["buffers"]),
-            ops=tuple(
-                Op(
-                    name=row["name"],
-                    reads=tuple(row["reads"]),
-                    writes=tuple(row["writes"]),
-                    duration_cycles=row["duration_cycles"],
-                )
-                for row in document["ops"]
-            ),
-            memory=AddressRange(
-                capacity_nbytes=memory["capacity_nbytes"],
-                alignment=memory["alignment"],
-                reserved=tuple((offset, nbytes) for offset, nbytes in memory["reserved"]),
-            ),
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Placement:
-    """A rectangle in address x time: the buffer holds these bytes from one operation to another.
-
-    `first_op` and `last_op` are positions in the plan's order, both included.
-    """
-
-    buffer: str
-    offset: int
-    nbytes: int
-    first_op: int
-    last_op: int
-
-    @property
-    def end(self) -> int:
-        """The first address above the buffer."""
-        return self.offset + self.nbytes
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """Names of operations in the order to run them, one placement per buffer, and how good it is.
-
-    No plan in this order has a peak below `bound_nbytes`. `method` says which allocation won.
-    """
-
-    order: tuple[str, ...]
-    placements: tuple[Placement, ...]
-    peak_nbytes: int
-    bound_nbytes: int
-    method: str = ""
-
-    @property
-    def offsets(self) -> dict[str, int]:
-        """Offset of every buffer by name."""
-        return {p.buffer: p.offset for p in self.placements}
-
-    def to_json(self) -> str:
-        return canonical_json({"schema": SCHEMA, **asdict(self)})
-
-    @classmethod
-    def from_json(cls, text: str) -> Plan:
-        """The plan that `to_json` wrote.
-
-        Raises:
-            ValueError, KeyError, TypeError: the text is not a plan of this schema.
-        """
-        document = _of_schema(text)
-        return cls(
-            order=tuple(document["order"]),
-            placements=tuple(Placement(**row) for row in document["placements"]),
-            peak_nbytes=document["peak_nbytes"],
-            bound_nbytes=document["bound_nbytes"],
-            method=document["method"],
-        )
-
-
-def _of_schema(text: str) -> dict[str, Any]:
-    document = decoded(text)
-    if not isinstance(document, dict) or document.get("schema") != SCHEMA:
-        raise ValueError(f"not a document of schema {SCHEMA}")
-    return document
+        return record_of(cls, text, schema=SCHEMA)

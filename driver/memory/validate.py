@@ -1,17 +1,20 @@
 """Proves a plan right or names what is wrong, from the definitions alone.
 
-Shares no code with the planner, only the records: it replays the order and compares every pair of
-placements, quadratic and obvious.
+Shares no code with the planner, only the records: it looks at every operation, transfer and
+residency, and compares all that share a buffer, an engine or an address.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import combinations
+from functools import cached_property
+from itertools import pairwise
 from typing import Final
 
-from driver.memory.problem import Placement, Plan, Problem
+from driver.memory.plan import Plan, PlannedOp, PlannedTransfer, Reason, Residency, TransferKind
+from driver.memory.problem import Buffer, EngineKind, FirstContent, Memory, Op, Problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,103 +32,371 @@ GOOD: Final = PlanVerdict("good")
 
 
 def validate(problem: Problem, plan: Plan) -> PlanVerdict:
-    """GOOD, or the first violation: order, content, placement, alignment, capacity, reserved,
-    overlap, residency, or peak.
+    """GOOD, or the first violation: operations, engine, order, address, overlap, transfer,
+    residency, content, or sums.
     """
-    for rule in (_order, _content, _placement, _address, _overlap, _residency, _peak):
-        for verdict in rule(problem, plan):
+    both = _Both(problem, plan)
+    for rule in (
+        _operations, _engines, _order, _addresses, _overlaps, _transfers, _residencies, _contents,
+        _kept, _sums,
+    ):  # fmt: skip
+        for verdict in rule(both):
             return verdict
     return GOOD
 
 
-def _order(problem: Problem, plan: Plan) -> Iterator[PlanVerdict]:
-    if sorted(plan.order) != sorted(op.name for op in problem.ops):
-        yield PlanVerdict("order", "the order is not the operations, each once")
+@dataclass(frozen=True, slots=True)
+class _Write:
+    """An operation writes bytes [low, high) of a whole buffer."""
+
+    number: int
+    name: str
+    low: int
+    high: int
 
 
-def _content(problem: Problem, plan: Plan) -> Iterator[PlanVerdict]:
-    """Replays the order: everything that is read was written completely before."""
-    ops = {op.name: op for op in problem.ops}
-    writers = {b.name: sum(b.name in op.writes for op in problem.ops) for b in problem.buffers}
-    written = {b.name: 0 for b in problem.buffers}
-    filled = {b.name for b in problem.buffers if b.needed_before}
-    for name in plan.order:
-        op = ops[name]
-        for read in op.reads:
-            own = read in op.writes
-            if written[read] < writers[read] - own or (not writers[read] and read not in filled):
-                yield PlanVerdict("content", f"{name} reads {read} before it is written")
-        for write in set(op.writes):
-            written[write] += 1
+class _Both:
+    """A problem and its plan by name."""
+
+    def __init__(self, problem: Problem, plan: Plan) -> None:
+        self.problem = problem
+        self.plan = plan
+        self.buffers = {b.name: b for b in problem.buffers}
+        self.memories = {m.name: m for m in problem.memories}
+        self.engines = {e.name: e for e in problem.engines}
+        self.ops = {op.name: op for op in problem.ops}
+        self.times = {each.op: each for each in plan.ops}
+
+    @cached_property
+    def places(self) -> dict[str, tuple[str, int]]:
+        """(whole buffer, offset in it) of every buffer."""
+        group: dict[str, str] = {}
+        found = {}
+        for buffer in self.problem.buffers:
+            offset, whole = 0, buffer
+            while whole.view_of:
+                offset, whole = offset + whole.view_offset, self.buffers[whole.view_of]
+            if whole.group:
+                found[buffer.name] = (group.setdefault(whole.group, whole.name), offset)
+            else:
+                found[buffer.name] = (whole.name, offset)
+        return found
+
+    @cached_property
+    def sizes(self) -> dict[str, int]:
+        """Bytes of every whole buffer; of a group, those of its largest."""
+        sizes: dict[str, int] = defaultdict(int)
+        for name, (whole, offset) in self.places.items():
+            sizes[whole] = max(sizes[whole], offset + self.buffers[name].nbytes)
+        return dict(sizes)
+
+    @cached_property
+    def writes(self) -> dict[str, list[_Write]]:
+        """Of every whole buffer, in the given order."""
+        found: dict[str, list[_Write]] = defaultdict(list)
+        for number, op in enumerate(self.problem.ops):
+            for name in op.writes:
+                whole, low = self.places[name]
+                high = low + self.buffers[name].nbytes
+                found[whole].append(_Write(number, name, low, high))
+        return found
+
+    @cached_property
+    def homes(self) -> dict[str, list[Residency]]:
+        """Residencies of every buffer outside backing memories, by begin."""
+        found: dict[str, list[Residency]] = defaultdict(list)
+        for each in sorted(self.plan.residencies, key=lambda r: r.begin):
+            if each.reason is not Reason.SAVED:
+                found[each.buffer].append(each)
+        return found
+
+    @cached_property
+    def moves(self) -> dict[str, list[PlannedTransfer]]:
+        found: dict[str, list[PlannedTransfer]] = defaultdict(list)
+        for each in self.plan.transfers:
+            found[each.buffer].append(each)
+        return found
+
+    def engine_of(self, op: Op) -> str:
+        return op.engine or self.problem.engines[0].name
+
+    def memory_of(self, whole: str) -> Memory:
+        return self.memories[self.buffers[whole].memory or self.problem.memories[0].name]
+
+    def time(self, number: int) -> PlannedOp:
+        return self.times[self.problem.ops[number].name]
+
+    def is_load(self, number: int) -> bool:
+        op = self.problem.ops[number]
+        is_dma = self.engines[self.engine_of(op)].kind is EngineKind.DMA
+        return is_dma and not op.reads and len(op.writes) == 1
+
+    def is_filled(self, whole: str) -> bool:
+        return any(
+            self.buffers[name].first_content is not FirstContent.PRODUCED
+            for name, (root, _) in self.places.items()
+            if root == whole
+        )
+
+    def home(self, whole: str, begin: int, end: int) -> Residency | None:
+        """The residency that a buffer has from begin to end."""
+        for each in self.homes.get(whole, ()):
+            if each.begin <= begin and end <= each.end:
+                return each
+        return None
 
 
-def _placement(problem: Problem, plan: Plan) -> Iterator[PlanVerdict]:
-    """Every needed buffer lies somewhere, once, in its own size."""
-    sizes = {b.name: b.nbytes for b in problem.buffers}
-    names = [p.buffer for p in plan.placements]
-    for placement in plan.placements:
-        if names.count(placement.buffer) > 1:
-            yield PlanVerdict("placement", f"{placement.buffer} lies in two places")
-        if placement.nbytes != sizes.get(placement.buffer):
-            yield PlanVerdict(
-                "placement", f"{placement.buffer} does not have {placement.nbytes} bytes"
-            )
-        if not 0 <= placement.first_op <= placement.last_op <= max(len(plan.order) - 1, 0):
-            yield PlanVerdict("placement", f"{placement.buffer} lives outside the order")
-    used = {name for op in problem.ops for name in (*op.reads, *op.writes)}
-    used |= {b.name for b in problem.buffers if b.needed_before or b.needed_after}
-    for name in sorted(used - set(names)):
-        yield PlanVerdict("placement", f"{name} lies nowhere")
+def _operations(both: _Both) -> Iterator[PlanVerdict]:
+    if sorted(both.plan.order) != sorted(both.ops):
+        yield PlanVerdict("operations", "they are not those of the problem, each once")
+        return
+    for each in both.plan.ops:
+        op = both.ops[each.op]
+        if each.begin < 0 or each.end - each.begin != op.ticks:
+            yield PlanVerdict("operations", f"{op.name} takes {op.ticks} ticks, not {each}")
+    for number, op in enumerate(both.problem.ops):
+        for name in op.after:
+            if both.times[name].end > both.time(number).begin:
+                yield PlanVerdict("operations", f"{op.name} begins before {name} has ended")
 
 
-def _address(problem: Problem, plan: Plan) -> Iterator[PlanVerdict]:
-    buffers = {b.name: b for b in problem.buffers}
-    capacity = problem.memory.capacity_nbytes
-    for p in plan.placements:
-        alignment = problem.alignment_of(buffers[p.buffer])
-        if p.offset % alignment:
-            yield PlanVerdict(
-                "alignment", f"{p.buffer} at {p.offset} is not a multiple of {alignment}"
-            )
-        if p.offset < 0 or (capacity and p.offset + p.nbytes > capacity):
-            yield PlanVerdict("capacity", f"{p.buffer} at {p.offset} leaves the memory")
-        for begin, nbytes in problem.memory.reserved:
-            if p.offset < begin + nbytes and begin < p.offset + p.nbytes:
-                yield PlanVerdict("reserved", f"{p.buffer} at {p.offset} takes reserved bytes")
-
-
-def _overlap(_: Problem, plan: Plan) -> Iterator[PlanVerdict]:
-    for a, b in combinations(plan.placements, 2):
-        if (
-            _share_a_moment(a, b)
-            and a.offset < b.offset + b.nbytes
-            and b.offset < a.offset + a.nbytes
+def _engines(both: _Both) -> Iterator[PlanVerdict]:
+    """No instance does two things at once."""
+    busy: dict[tuple[str, int], list[tuple[int, int, str]]] = defaultdict(list)
+    for each in both.plan.ops:
+        op = both.ops[each.op]
+        engine = both.engines[both.engine_of(op)]
+        if (each.instance == -1) is not op.takes_all or not -1 <= each.instance < engine.instances:
+            yield PlanVerdict("engine", f"{op.name} is on instance {each.instance} of {engine}")
+        every = range(engine.instances) if op.takes_all else (each.instance,)
+        for instance in every:
+            busy[engine.name, instance].append((each.begin, each.end, op.name))
+    for move in both.plan.transfers:
+        if move.engine not in both.engines or not (
+            0 <= move.instance < both.engines[move.engine].instances
         ):
-            yield PlanVerdict(
-                "overlap", f"{a.buffer} and {b.buffer} share bytes while both are alive"
-            )
+            yield PlanVerdict("engine", f"no engine for {move}")
+            return
+        what = f"{move.kind} {move.buffer}"
+        busy[move.engine, move.instance].append((move.begin, move.end, what))
+    for (engine_name, _), spans in busy.items():
+        spans.sort()
+        for (_, end, first), (begin, _, second) in pairwise(spans):
+            if begin < end:
+                yield PlanVerdict("engine", f"{first} and {second} at once on {engine_name}")
 
 
-def _share_a_moment(a: Placement, b: Placement) -> bool:
-    return any(b.first_op <= at <= b.last_op for at in range(a.first_op, a.last_op + 1))
+def _order(both: _Both) -> Iterator[PlanVerdict]:
+    last: dict[str, PlannedOp] = {}
+    for number, op in enumerate(both.problem.ops):
+        engine, time = both.engine_of(op), both.time(number)
+        if not both.engines[engine].in_order:
+            continue
+        if engine in last and last[engine].begin > time.begin:
+            yield PlanVerdict("order", f"{op.name} begins before {last[engine].op} on {engine}")
+        last[engine] = time
 
 
-def _residency(problem: Problem, plan: Plan) -> Iterator[PlanVerdict]:
-    """What an operation touches is there, and what is needed before or after lasts that long."""
-    ops = {op.name: op for op in problem.ops}
-    places = {p.buffer: p for p in plan.placements}
-    for at, name in enumerate(plan.order):
-        for buffer in (*ops[name].reads, *ops[name].writes):
-            if not places[buffer].first_op <= at <= places[buffer].last_op:
-                yield PlanVerdict("residency", f"{buffer} is not in memory when {name} runs")
-    for b in problem.buffers:
-        if b.needed_before and places[b.name].first_op != 0:
-            yield PlanVerdict("residency", f"{b.name} is not in memory at the begin")
-        if b.needed_after and places[b.name].last_op != max(len(plan.order) - 1, 0):
-            yield PlanVerdict("residency", f"{b.name} is not in memory at the end")
+def _addresses(both: _Both) -> Iterator[PlanVerdict]:
+    alignments: dict[str, int] = {}
+    pins: dict[str, int] = {}
+    for name, (whole, offset) in both.places.items():
+        buffer = both.buffers[name]
+        if not offset:
+            wanted = buffer.alignment or both.memory_of(whole).alignment
+            alignments[whole] = max(wanted, alignments.get(whole, 1))
+        if buffer.pinned_at is not None:
+            pins[whole] = buffer.pinned_at
+    for each in both.plan.residencies:
+        if each.buffer not in both.sizes or each.nbytes != both.sizes[each.buffer]:
+            yield PlanVerdict("address", f"no whole buffer has these bytes: {each}")
+            return
+        home = both.memory_of(each.buffer)
+        is_copy = each.reason is Reason.SAVED
+        if each.memory != (home.backing if is_copy else home.name):
+            yield PlanVerdict("address", f"{each.buffer} is not to lie in {each.memory}")
+            return
+        memory = both.memories[each.memory]
+        alignment = memory.alignment if is_copy else alignments[each.buffer]
+        if each.offset % alignment:
+            yield PlanVerdict("address", f"{each.buffer}: {each.offset} is no {alignment} times")
+        if not is_copy and pins.get(each.buffer, each.offset) != each.offset:
+            yield PlanVerdict("address", f"{each.buffer} is pinned at {pins[each.buffer]}")
+        capacity = memory.capacity_nbytes
+        if each.offset < 0 or (capacity and each.end_offset > capacity):
+            yield PlanVerdict("address", f"{each.buffer} at {each.offset} leaves {memory.name}")
+        for begin, nbytes in memory.reserved:
+            if each.nbytes and each.offset < begin + nbytes and begin < each.end_offset:
+                yield PlanVerdict("address", f"{each.buffer} at {each.offset} is on reserved bytes")
 
 
-def _peak(_: Problem, plan: Plan) -> Iterator[PlanVerdict]:
-    peak = max((p.offset + p.nbytes for p in plan.placements), default=0)
-    if plan.peak_nbytes != peak:
-        yield PlanVerdict("peak", f"the peak is {peak}, not {plan.peak_nbytes}")
+def _overlaps(both: _Both) -> Iterator[PlanVerdict]:
+    """Those that are alive at once, found by a sweep over time, share no bytes."""
+    alive: list[Residency] = []
+    for new in sorted(both.plan.residencies, key=lambda r: r.begin):
+        if new.end < new.begin:
+            yield PlanVerdict("overlap", f"{new.buffer} ends at {new.end}, begun at {new.begin}")
+        alive = [old for old in alive if old.end > new.begin]
+        for old in alive:
+            if old.memory != new.memory:
+                continue
+            if old.buffer == new.buffer and (old.reason, new.reason).count(Reason.SAVED) != 1:
+                yield PlanVerdict("overlap", f"{new.buffer} lies twice in {new.memory}")
+            if old.offset < new.end_offset and new.offset < old.end_offset:
+                yield PlanVerdict("overlap", f"{old.buffer} and {new.buffer} share bytes, alive")
+        alive.append(new)
+
+
+def _transfers(both: _Both) -> Iterator[PlanVerdict]:
+    """They cost what their memory says, from and to where a buffer lies."""
+    for each in both.plan.transfers:
+        memory = both.memory_of(each.buffer)
+        cost = memory.save if each.kind is TransferKind.SAVE else memory.read
+        if cost is None or not both.buffers[each.buffer].spillable:
+            yield PlanVerdict("transfer", f"{each.buffer} may not leave {memory.name}")
+            return
+        ticks = cost.ticks(both.sizes[each.buffer])
+        if each.engine != cost.engine or each.end - each.begin != ticks or each.begin < 0:
+            yield PlanVerdict("transfer", f"{each} is to take {ticks} ticks of {cost.engine}")
+        home = both.home(each.buffer, each.begin, each.end)
+        if home is None:
+            yield PlanVerdict("transfer", f"{each.buffer} is not in {memory.name} while it moves")
+        elif each.kind is TransferKind.READ and (home.reason, home.begin) != (
+            Reason.READ,
+            each.begin,
+        ):
+            yield PlanVerdict("transfer", f"{each.buffer} is read at {each.begin} without need")
+
+
+def _residencies(both: _Both) -> Iterator[PlanVerdict]:
+    """What an operation touches is there, and each residency begins as it says."""
+    for number, op in enumerate(both.problem.ops):
+        time = both.time(number)
+        for name in (*op.reads, *op.writes):
+            whole, _ = both.places[name]
+            if both.home(whole, time.begin, time.end) is None:
+                yield PlanVerdict("residency", f"{name} is not in memory while {op.name} runs")
+    for whole, homes in both.homes.items():
+        writes = {both.time(write.number).begin for write in both.writes.get(whole, ())}
+        reads = {m.begin for m in both.moves.get(whole, ()) if m.kind is TransferKind.READ}
+        for home in homes:
+            begins = {Reason.WRITTEN: writes, Reason.READ: reads, Reason.PRESENT: {0}}[home.reason]
+            if home.begin not in begins:
+                yield PlanVerdict("residency", f"nothing begins {home}")
+            if home.reason is Reason.PRESENT and not both.is_filled(whole):
+                yield PlanVerdict("residency", f"{whole} is not present at the begin")
+
+
+def _contents(both: _Both) -> Iterator[PlanVerdict]:
+    """What is read is what the given order means, and it was not lost in between."""
+    for number, op in enumerate(both.problem.ops):
+        for name in op.reads:
+            yield from _content(both, number, name)
+    for writes in both.writes.values():
+        for at, late in enumerate(writes):
+            for early in writes[:at]:
+                if early.name == late.name or not _share(early, late.low, late.high):
+                    continue
+                if both.time(early.number).end > both.time(late.number).begin:
+                    yield PlanVerdict("content", f"{early.name} overwrites {late.name}")
+    for moves in both.moves.values():
+        for move in moves:
+            if move.kind is TransferKind.READ and not _is_saved(both, move):
+                yield PlanVerdict("content", f"what is read for {move.buffer} is not what it held")
+
+
+def _content(both: _Both, number: int, name: str) -> Iterator[PlanVerdict]:
+    whole, low = both.places[name]
+    high = low + both.buffers[name].nbytes
+    writes = [w for w in both.writes.get(whole, ()) if _share(w, low, high) and w.number != number]
+    meant = [w for w in writes if w.number < number]
+    if not meant and not both.is_filled(whole):
+        meant = writes
+    op, time = both.problem.ops[number], both.time(number)
+    home = both.home(whole, time.begin, time.end)
+    assert home is not None
+    for write in writes:
+        wrote = both.time(write.number)
+        if write in meant and wrote.end > time.begin:
+            yield PlanVerdict("content", f"{op.name} reads {name} before {wrote.op} wrote it")
+        if write not in meant and wrote.begin < time.end:
+            yield PlanVerdict("content", f"{wrote.op} overwrites {name} before {op.name} read it")
+        if write in meant and wrote.begin < home.begin and home.reason is Reason.WRITTEN:
+            yield PlanVerdict("content", f"what {wrote.op} wrote of {name} was dropped")
+    if home.reason is Reason.READ and not any(
+        m.kind is TransferKind.READ and m.begin == home.begin and m.end <= time.begin
+        for m in both.moves.get(whole, ())
+    ):
+        yield PlanVerdict("content", f"{op.name} reads {name} before it is back")
+
+
+def _share(write: _Write, low: int, high: int) -> bool:
+    return write.low < high and low < write.high
+
+
+def _is_saved(both: _Both, read: PlannedTransfer) -> bool:
+    """Whether the backing memory holds, as a buffer is read, what was last written to it."""
+    written = [
+        write.number
+        for write in both.writes.get(read.buffer, ())
+        if both.time(write.number).begin < read.begin
+    ]
+    changes = [both.time(number) for number in written if not both.is_load(number)]
+    if not changes and (written or _is_backed(both, read.buffer)):
+        return all(both.time(number).end <= read.begin for number in written)
+    last = max((each.end for each in changes), default=0)
+    return any(
+        save.kind is TransferKind.SAVE
+        and last <= save.begin
+        and save.end <= read.begin
+        and any(
+            copy.reason is Reason.SAVED and copy.begin <= save.begin and read.end <= copy.end
+            for copy in both.plan.residencies
+            if copy.buffer == read.buffer
+        )
+        for save in both.moves[read.buffer]
+    )
+
+
+def _is_backed(both: _Both, whole: str) -> bool:
+    return both.buffers[whole].first_content is FirstContent.BACKED
+
+
+def _kept(both: _Both) -> Iterator[PlanVerdict]:
+    """What is there before or needed after lies in memory then."""
+    end = both.plan.makespan_ticks
+    for name, (whole, _) in both.places.items():
+        buffer: Buffer = both.buffers[name]
+        homes = both.homes.get(whole, [])
+        if buffer.needed_after:
+            if not homes or homes[-1].end < end:
+                yield PlanVerdict("residency", f"{name} is not in memory at the end")
+            elif homes[-1].reason is Reason.WRITTEN and any(
+                both.time(write.number).begin < homes[-1].begin
+                for write in both.writes.get(whole, ())
+            ):
+                yield PlanVerdict("content", f"a part of {name} was dropped before the end")
+        is_used = bool(homes) or buffer.needed_after
+        if (
+            buffer.first_content is FirstContent.PRESENT
+            and is_used
+            and (not homes or homes[0].begin != 0 or homes[0].reason is not Reason.PRESENT)
+        ):
+            yield PlanVerdict("residency", f"{name} is not in memory at the begin")
+
+
+def _sums(both: _Both) -> Iterator[PlanVerdict]:
+    plan = both.plan
+    timed: Iterable[PlannedOp | PlannedTransfer] = (*plan.ops, *plan.transfers)
+    makespan = max((each.end for each in timed), default=0)
+    if plan.makespan_ticks != makespan:
+        yield PlanVerdict("sums", f"the makespan is {makespan}, not {plan.makespan_ticks}")
+    for memory in both.memories:
+        peak = max((r.end_offset for r in plan.residencies if r.memory == memory), default=0)
+        if plan.peak_nbytes(memory) != peak:
+            yield PlanVerdict("sums", f"the peak of {memory} is {peak}")
+    first = {name for name, homes in both.homes.items() if homes[0].reason is Reason.READ}
+    moved = sum(both.sizes[each.buffer] for each in plan.transfers)
+    extra = moved - sum(both.sizes[name] for name in first)
+    if plan.extra_nbytes != extra:
+        yield PlanVerdict("sums", f"{extra} bytes are moved besides, not {plan.extra_nbytes}")

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
+from typing import Final
 
-from driver.memory import GOOD, AddressRange, Buffer, Op, Plan, Problem, plan, validate
+from driver.memory import GOOD, Buffer, Infeasible, Memory, Op, Plan, Problem, plan, validate
 from driver.network import Network, NetworkStep
 from driver.program.model import alignment
 from driver.report.summary import ArenaPlan, ArenaRect
+
+_ARENA: Final = "arena"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,11 +37,14 @@ def plan_arena(network: Network, cycles: Mapping[str, int]) -> Arena:
     """
     problem = _problem(network, cycles)
     found = plan(problem)
+    assert not isinstance(found, Infeasible), "the arena's memory has room for all"
     verdict = validate(problem, found)
     assert verdict == GOOD, f"the memory plan is wrong: {verdict}"
     assert found.order == tuple(op.name for op in problem.ops), "steps keep their order"
     return Arena(
-        offsets=found.offsets, nbytes=found.peak_nbytes, picture=_picture(network, problem, found)
+        offsets=found.offsets,
+        nbytes=found.peak_nbytes(_ARENA),
+        picture=_picture(network, problem, found),
     )
 
 
@@ -49,7 +56,7 @@ def _problem(network: Network, cycles: Mapping[str, int]) -> Problem:
     return Problem(
         buffers=tuple(Buffer(name=t.name, nbytes=t.nbytes) for t in intermediates),
         ops=tuple(_op(network, step, pieced, cycles.get(step.name, 0)) for step in network.steps),
-        memory=AddressRange(alignment=alignment(network.target)),
+        memories=(Memory(name=_ARENA, alignment=alignment(network.target)),),
     )
 
 
@@ -67,24 +74,25 @@ def _op(network: Network, step: NetworkStep, pieced: Set[str], cycles: int) -> O
         name=step.name,
         reads=tuple(dict.fromkeys(place for place in reads if place not in pieced)),
         writes=tuple(dict.fromkeys(writes)),
-        duration_cycles=cycles,
+        duration_ticks=max(1, cycles),
     )
 
 
 def _picture(network: Network, problem: Problem, found: Plan) -> ArenaPlan:
+    begins = [each.begin for each in found.ops]
     return ArenaPlan(
-        nbytes=found.peak_nbytes,
-        bound_nbytes=found.bound_nbytes,
+        nbytes=found.peak_nbytes(_ARENA),
+        bound_nbytes=found.bound_nbytes(_ARENA),
         unshared_nbytes=sum(buffer.nbytes for buffer in problem.buffers),
         steps=tuple(step.name for step in network.steps),
         rects=tuple(
             ArenaRect(
-                name=p.buffer,
-                begin_step=p.first_op,
-                end_step=p.last_op + 1,
-                offset=p.offset,
-                nbytes=p.nbytes,
+                name=r.buffer,
+                begin_step=bisect_left(begins, r.begin),
+                end_step=bisect_left(begins, r.end),
+                offset=r.offset,
+                nbytes=r.nbytes,
             )
-            for p in found.placements
+            for r in found.residencies
         ),
     )
