@@ -14,6 +14,7 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "check": ("driver.commands.check", "compare every layer on the device with the reference"),
     "conformance": ("driver.commands.conformance", "run the test cases of ONNX itself"),
     "show": ("driver.commands.show", "print what a workload becomes, step by step, as it compiles"),
+    "plan": ("driver.commands.plan", "plan when everything runs and where every buffer lies"),
     "replay": ("driver.commands.replay", "repeat a compile that a run has kept"),
     "run": ("driver.commands.run", "run a tuned program on data"),
     "bench": ("driver.commands.bench", "measure tilefarm itself"),

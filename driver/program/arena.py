@@ -35,7 +35,7 @@ def plan_arena(network: Network, cycles: Mapping[str, int]) -> Arena:
     Raises:
         AssertionError: the plan does not pass the independent checker (a bug).
     """
-    problem = _problem(network, cycles)
+    problem = arena_problem(network, cycles)
     found = plan(problem)
     assert not isinstance(found, Infeasible), "the arena's memory has room for all"
     verdict = validate(problem, found)
@@ -48,7 +48,8 @@ def plan_arena(network: Network, cycles: Mapping[str, int]) -> Arena:
     )
 
 
-def _problem(network: Network, cycles: Mapping[str, int]) -> Problem:
+def arena_problem(network: Network, cycles: Mapping[str, int]) -> Problem:
+    """The steps of a network, one after the other, and what lies between them."""
     intermediates = network.tensors_of("intermediate")
     writers = Counter(name for step in network.steps for name in step.outputs)
     pieced = {network.place_of(view.name)[0] for view in network.tensors_of("view")}

@@ -1,0 +1,174 @@
+"""`tilefarm plan`: when everything runs and where every buffer lies, for a network or a problem."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from tilefarm.errors import UserError
+from tilefarm.printable import printable_lines
+from tilefarm.quiet import quiet_libraries
+from tilefarm.system_errors import unreadable, unwritable
+
+from driver.commands.options.networks import MODEL, add_network_options, source_of
+from driver.commands.options.shared import add_number, add_seed, add_target
+
+if TYPE_CHECKING:
+    from driver.memory import Plan, Problem
+    from driver.report.memory_page import ShownPlan
+
+_EFFORT: Final = 150_000
+_SECONDS: Final = 60
+
+EPILOG: Final = """\
+examples:
+  tilefarm plan zoo:resnet18
+  tilefarm plan problem.json --html plan.html --trace plan-trace.json
+  tilefarm plan problem.json --json > plan.json
+  tilefarm plan problem.json --compare plan.json --html both.html
+
+A network is planned as its program is: kernels one after the other, intermediate tensors in the
+least memory that is found. A problem says what there is, in JSON; what a row lacks is as here:
+
+  {"schema": 2,
+   "engines":  [{"name": "npu"}, {"name": "in", "kind": "dma", "in_order": false},
+                {"name": "out", "kind": "dma", "in_order": false, "instances": 1}],
+   "memories": [{"name": "sram", "capacity_nbytes": 65536, "alignment": 64, "backing": "dram",
+                 "save": {"engine": "out", "latency_ticks": 20, "nbytes_per_tick": 16},
+                 "read": {"engine": "in", "latency_ticks": 20, "nbytes_per_tick": 16}},
+                {"name": "dram"}],
+   "buffers":  [{"name": "w", "nbytes": 4096, "first_content": "backed"},
+                {"name": "x", "nbytes": 9000, "first_content": "present"},
+                {"name": "y", "nbytes": 9000, "needed_after": true}],
+   "ops":      [{"name": "conv", "engine": "npu", "duration_ticks": 700,
+                 "reads": ["x", "w"], "writes": ["y"]}]}
+
+Besides: a memory's `reserved` [[offset, bytes], ...]; a buffer's `memory`, `alignment`,
+`pinned_at`, `group` (buffers that share an offset), `view_of` with `view_offset`, and `spillable`;
+an operation's `samples` instead of a duration (their median counts), `after` (names), and
+`takes_all` instances.
+Durations are whole ticks of whatever length. The first engine and memory are meant where none is
+named. The given order of operations says which content is read; engines that are `in_order` keep
+it, others run what is ready.
+
+The plan is the shortest that was found; of those the one that moves the fewest bytes besides what
+must be moved, and of those the one with the smallest peak. It is proved by a validator that shares
+nothing with the search. Same problem, seed and effort, same plan, unless --seconds end the search.
+
+exit codes: 0 done; 1 there is no plan: the reason is told; 2 bad input
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options and the examples."""
+    option = parser.add_argument
+    option("model", metavar=f"{MODEL}|PROBLEM.json", help="a network, or a problem")
+    option(
+        "--compare", type=Path, metavar="PLAN.json", help="another plan of it, shown beside ours"
+    )
+    option("--html", type=Path, metavar="OUT.html", help="a page with charts")
+    option("--trace", type=Path, metavar="OUT.json", help="trace events for ui.perfetto.dev")
+    option("--csv", type=Path, metavar="OUT.csv", help="residencies, in MiniMalloc's columns")
+    option("--json", action="store_true", help="the plan as one JSON document")
+    add_number(parser, "effort", "operations that the search decodes", default=_EFFORT)
+    add_number(parser, "seconds", "after which the best so far is taken", default=_SECONDS)
+    add_seed(parser, "of the search")
+    add_target(parser)
+    add_network_options(parser)
+    parser.epilog = EPILOG
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do it; the exit code."""
+    quiet_libraries()
+    from driver.memory import Infeasible, plan
+    from driver.report.memory_page import ShownPlan
+
+    problem = _problem(args)
+    compared = None if args.compare is None else _other(args.compare, problem)
+    found = plan(problem, seed=args.seed, effort=args.effort, seconds=args.seconds)
+    if isinstance(found, Infeasible):
+        print(json.dumps({"infeasible": found.why}) if args.json else printable_lines(found.why))
+        return 1
+    _require_proof(problem, found)
+    shown = ShownPlan(str(args.model), problem, found)
+    _write(args, shown, compared)
+    if args.json:
+        print(found.to_json())
+        return 0
+    _print(shown)
+    if compared is not None:
+        print()
+        _print(compared)
+    return 0
+
+
+def _problem(args: argparse.Namespace) -> Problem:
+    from driver.memory import Problem
+    from driver.program.arena import arena_problem
+    from driver.targets import usable_target
+
+    if not args.model.endswith(".json"):
+        from driver.network import forms_of
+
+        return arena_problem(forms_of(source_of(args), usable_target(args.target)).network, {})
+    return Problem.from_json(_read(Path(args.model)))
+
+
+def _other(path: Path, problem: Problem) -> ShownPlan:
+    from driver.memory import Plan, validate
+    from driver.report.memory_page import ShownPlan
+
+    other = Plan.from_json(_read(path))
+    verdict = validate(problem, other)
+    if not verdict:
+        raise UserError(
+            f"{path} is no plan of this problem ({verdict.name}): {verdict.why}",
+            "a plan that `tilefarm plan --json` wrote for the same problem",
+        )
+    return ShownPlan(str(path), problem, other)
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise unreadable(path, error, "name a file that is there") from None
+
+
+def _require_proof(problem: Problem, found: Plan) -> None:
+    from driver.memory import validate
+
+    verdict = validate(problem, found)
+    assert verdict, f"the plan is wrong ({verdict.name}): {verdict.why}"
+
+
+def _write(args: argparse.Namespace, shown: ShownPlan, compared: ShownPlan | None) -> None:
+    from driver.atomic_write import write_atomically
+    from driver.report.memory_files import plan_csv, plan_trace
+    from driver.report.memory_page import memory_page
+
+    both = (shown,) if compared is None else (shown, compared)
+    files: dict[Path | None, Callable[[], str]] = {
+        args.html: lambda: memory_page(both),
+        args.trace: lambda: plan_trace(shown.problem, shown.plan),
+        args.csv: lambda: plan_csv(shown.plan),
+    }
+    for path, text in files.items():
+        if path is None:
+            continue
+        try:
+            write_atomically(path, text().encode())
+        except OSError as error:
+            raise unwritable(path, error, "name a file in a folder that there is") from None
+
+
+def _print(shown: ShownPlan) -> None:
+    from driver.report.terminal.memory_text import plan_lines
+
+    print(printable_lines(shown.name))
+    for line in plan_lines(shown.problem, shown.plan):
+        print(printable_lines(line))

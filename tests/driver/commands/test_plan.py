@@ -1,0 +1,123 @@
+"""`tilefarm plan`: problems and networks in; text, documents and pages out; bad input in a line."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from driver.benchmarks.memory.scratchpad_graphs import GraphKind, scratchpad_graph
+from driver.cli import main
+from driver.memory import Plan, Problem, validate
+
+PROBLEM = scratchpad_graph(9, 7)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "problem.json"
+    path.write_text(PROBLEM.to_json())
+    return path
+
+
+def said(capsys: pytest.CaptureFixture[str], *words: str | Path) -> tuple[int, str, str]:
+    code = main(["plan", *map(str, words)])
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def test_a_problem_is_planned_and_drawn(
+    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page, trace, table = (tmp_path / name for name in ("p.html", "t.json", "r.csv"))
+    code, out, _ = said(
+        capsys, file, "--effort", "2000", "--html", page, "--trace", trace, "--csv", table
+    )
+    assert code == 0
+    assert "16 operations, 13 buffers" in out
+    assert "engine   activities  busy ticks  share  critical" in out
+    html = page.read_text()
+    assert html.count("<svg") == 3, "engines, scratchpad, dram"
+    assert "on the critical path" in html
+    assert "idle for" in html
+    events = json.loads(trace.read_text())["traceEvents"]
+    assert {event["name"] for event in events if event["ph"] == "X"} >= {"compute 0", "load b0"}
+    rows = list(csv.DictReader(table.read_text().splitlines()))
+    assert rows[0].keys() >= {"id", "lower", "upper", "size", "offset"}
+
+
+def test_json_is_a_plan_that_can_be_compared(
+    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, _ = said(capsys, file, "--json", "--effort", "1")
+    assert code == 0
+    assert validate(PROBLEM, Plan.from_json(out))
+    other, page = tmp_path / "other.json", tmp_path / "both.html"
+    other.write_text(out)
+    code, out, _ = said(capsys, file, "--effort", "2000", "--compare", other, "--html", page)
+    assert code == 0
+    assert out.count("engine   activities") == 2
+    assert page.read_text().count("<h2>Engines</h2>") == 2
+
+
+def test_a_network_is_planned_as_its_program_is(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = said(capsys, "zoo:digits")
+    assert code == 0
+    assert "arena         6144   6144" in out
+
+
+def test_what_is_infeasible_is_told(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    small = scratchpad_graph(9, 7, GraphKind(capacity_nbytes=640_000))
+    file.write_text(small.to_json())
+    code, out, _ = said(capsys, file)
+    assert code == 1
+    assert out.startswith("operation compute 1 needs 742044 bytes of scratchpad")
+    code, out, _ = said(capsys, file, "--json")
+    assert (code, list(json.loads(out))) == (1, ["infeasible"])
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("{", "not JSON"),
+        ('{"schema": 2, "buffers": [], "ops": [{"name": 3}]}', "problem.ops[0].name: a text is"),
+        (
+            '{"schema": 2, "buffers": [], "ops": [{"name": "a", "reads": ["x"]}]}',
+            "operation a uses the unknown buffer 'x'",
+        ),
+    ],
+)
+def test_bad_problems_are_one_line(
+    file: Path, text: str, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file.write_text(text)
+    code, _, err = said(capsys, file)
+    assert code == 2
+    assert words in err
+    assert "Traceback" not in err
+
+
+def test_files_that_are_not_there_or_of_another_problem(
+    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, _, err = said(capsys, tmp_path / "none.json")
+    assert code == 2
+    assert "none.json" in err
+    other = tmp_path / "plan.json"
+    other.write_text(Plan(ops=(), residencies=()).to_json())
+    code, _, err = said(capsys, file, "--compare", other)
+    assert code == 2
+    assert "is no plan of this problem (operations)" in err
+    code, _, err = said(capsys, file, "--effort", "1", "--html", tmp_path / "none" / "p.html")
+    assert code == 2
+    assert "p.html" in err
+
+
+def test_the_problem_of_the_help_is_one() -> None:
+    from driver.commands.plan import EPILOG
+
+    text = EPILOG[EPILOG.index('  {"schema"') : EPILOG.index("\n\nBesides")]
+    problem = Problem.from_json(text)
+    assert {op.name for op in problem.ops} == {"conv"}
