@@ -60,6 +60,7 @@ AVX512: Final = Isa(dot="pmaddwd512", pair="pmaddwd512", lanes=16, registers=32,
 AVX512_VNNI: Final = replace(AVX512, dot="vpdpbusd512")
 NEON: Final = Isa(dot="saddlp", lanes=4, registers=32, pixels=4)
 NEON_DOT: Final = Isa(dot="sdot", lanes=4, registers=32, pixels=4)
+NEON_MIXED: Final = replace(NEON_DOT, dot="usdot")
 NEON32: Final = Isa(dot="vpaddl", lanes=4, registers=16, pixels=2, exact_floats=False)
 SCALAR: Final = Isa(dot="", lanes=1, registers=1, pixels=1, exact_floats=False)
 
@@ -68,6 +69,9 @@ _CLIENTS: Final = """alderlake raptorlake meteorlake gracemont sierraforest gran
 _SERVERS: Final = """cascadelake cooperlake icelake-client icelake-server rocketlake tigerlake
     sapphirerapids emeraldrapids graniterapids graniterapids-d diamondrapids znver4 znver5"""
 _WITH_VBMI: Final = f"cannonlake {_SERVERS.replace('cascadelake cooperlake', '')}"
+_WITH_I8MM: Final = """cortex-a510 cortex-a520 cortex-a710 cortex-a715 cortex-a720 cortex-x2
+    cortex-x3 cortex-x4 neoverse-n2 neoverse-v1 neoverse-v2 apple-m2 apple-m3 apple-m4 ampere1
+    ampere1a ampere1b"""
 
 _PROCESSORS: Final[Mapping[str, str]] = {
     "avx2": f"x86-64-v3 haswell broadwell skylake znver1 znver2 znver3 {_CLIENTS}",
@@ -75,10 +79,9 @@ _PROCESSORS: Final[Mapping[str, str]] = {
     "avx512bw": f"x86-64-v4 skylake-avx512 cannonlake {_SERVERS}",
     "avx512vnni": _SERVERS,
     "avx512vbmi": _WITH_VBMI,
-    "dotprod": """cortex-a55 cortex-a65 cortex-a75 cortex-a76 cortex-a76ae cortex-a77 cortex-a78
-        cortex-a78ae cortex-a78c cortex-a510 cortex-a710 cortex-a715 cortex-x1 cortex-x2 cortex-x3
-        neoverse-n1 neoverse-n2 neoverse-v1 neoverse-v2 neoverse-e1 apple-m1 apple-m2 apple-m3
-        ampere1""",
+    "dotprod": f"""cortex-a55 cortex-a65 cortex-a75 cortex-a76 cortex-a76ae cortex-a77 cortex-a78
+        cortex-a78ae cortex-a78c cortex-x1 neoverse-n1 neoverse-e1 apple-m1 {_WITH_I8MM}""",
+    "i8mm": _WITH_I8MM,
     "neon": """cortex-a7 cortex-a8 cortex-a9 cortex-a12 cortex-a15 cortex-a17 cortex-a32 cortex-a35
         cortex-a53 cortex-a57 cortex-a72 cortex-a73""",
 }
@@ -91,7 +94,9 @@ def isa_of(host: Host) -> Isa:
     if host.triple.startswith("x86_64"):
         return _x86(host)
     if host.triple.startswith("aarch64"):
-        return NEON_DOT if _has(host, "dotprod") else NEON
+        if not _has(host, "dotprod"):
+            return NEON
+        return NEON_MIXED if _has(host, "i8mm") else NEON_DOT
     if host.triple.startswith("arm"):
         return NEON32 if _has(host, "neon") else SCALAR
     return SCALAR

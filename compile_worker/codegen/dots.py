@@ -9,6 +9,7 @@ the same bits:
 
     vpdpbusd   u8 * s8, four at a time
     sdot       s8 * s8, four at a time
+    usdot      as sdot, and u8 * s8 as well
     pmaddwd    s16 * s16, two at a time: bytes 0 and 2, then 1 and 3; or the pairs there are
     saddlp     as pmaddwd, of products that still fit 16 bits; vpaddl is its name on 32-bit ARM
 
@@ -100,6 +101,14 @@ class DotWriter:
         self, start: str, data: Sequence[_Quads], rows: Sequence[str], unsigned: bool
     ) -> str:
         return self._by_quads(start, data, rows, flip=unsigned)
+
+    def by_either(
+        self, start: str, data: Sequence[_Quads], rows: Sequence[str], unsigned: bool
+    ) -> str:
+        instruction = INSTRUCTIONS["usdot" if unsigned else "sdot"]
+        for quads, row in zip(data, rows, strict=True):
+            start = self._each(start, self._spread(quads), row, "i8", _QUAD, instruction)
+        return start
 
     def _by_quads(
         self, start: str, data: Sequence[_Quads], rows: Sequence[str], *, flip: bool
@@ -270,6 +279,7 @@ class DotWriter:
 _WAYS: Final[Mapping[str, Callable[[DotWriter, str, list[_Quads], list[str], bool], str]]] = {
     "vpdpbusd": DotWriter.by_unsigned,
     "sdot": DotWriter.by_signed,
+    "usdot": DotWriter.by_either,
     "pmaddwd": DotWriter.by_pairs,
     "saddlp": DotWriter.by_products,
     "vpaddl": DotWriter.by_products,
@@ -282,6 +292,7 @@ INSTRUCTIONS: Final[Mapping[str, str]] = {
     "pmaddwd256": "llvm.x86.avx2.pmadd.wd",
     "pmaddwd128": "llvm.x86.sse2.pmadd.wd",
     "sdot": "llvm.aarch64.neon.sdot.v4i32.v16i8",
+    "usdot": "llvm.aarch64.neon.usdot.v4i32.v16i8",
     "saddlp": "llvm.aarch64.neon.saddlp.v4i32.v8i16",
     "vpaddl": "llvm.arm.neon.vpaddls.v4i32.v8i16",
 }

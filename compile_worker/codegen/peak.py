@@ -23,7 +23,7 @@ _STEPS: Final = 20_000
 _SPARE: Final = 4
 """Registers that are no sums."""
 
-_OPERANDS: Final = {"vpdpbusd": "i8", "sdot": "i8", "pmaddwd": "i16"}
+_OPERANDS: Final = {"vpdpbusd": "i8", "sdot": "i8", "usdot": "i8", "pmaddwd": "i16"}
 """What the instructions multiply, by their names without numbers."""
 
 

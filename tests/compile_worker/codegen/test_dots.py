@@ -168,15 +168,31 @@ def test_pairs_of_int16(name: str, made: Func, tmp_path: Path) -> None:
 )
 def test_every_host_uses_its_instruction(host: Host, instruction: str) -> None:
     target = replace(SIM, host=host)
-    func = vectorize_loops(products(16), target)
+    func = vectorize_loops(products(16, dtype=DType.UINT8), target)
     assert instruction
     assert INSTRUCTIONS[instruction] in kernel_text(func, "entry", target)
+
+
+def test_i8mm_takes_data_of_either_sign_as_they_are() -> None:
+    target = replace(SIM, host=ARM["aarch64i8mm"])
+    for dtype, instruction in ((DType.UINT8, "usdot"), (DType.INT8, "sdot")):
+        func = vectorize_loops(products(16, dtype=dtype), target)
+        text = kernel_text(func, "entry", target)
+        assert text.count(f"@{INSTRUCTIONS[instruction]}(") > 0
+        assert "xor" not in text
+    assert isa_of(target.host).data is None
+    assert isa_of(replace(target.host, features="-i8mm")).dot == "sdot"
 
 
 def test_hosts_and_their_vector_units() -> None:
     dots = [isa_of(host).dot for host, _ in X86.values()]
     assert dots == ["pmaddwd128", "pmaddwd256", "vpdpbusd256", "pmaddwd512", "vpdpbusd512"]
-    assert [isa_of(host).dot for host in ARM.values()] == ["saddlp", "sdot", "vpaddl"]
+    assert [isa_of(host).dot for host in ARM.values()] == [
+        "saddlp",
+        "sdot",
+        "usdot",
+        "vpaddl",
+    ]
     assert [isa_of(host).together for host, _ in X86.values()] == [2, 2, 4, 2, 4]
     assert isa_of(Host(cpu="znver5", features="-avx512vnni")).dot == "pmaddwd512"
     plain = isa_of(Host(triple="riscv64-unknown-linux", cpu="generic-rv64"))

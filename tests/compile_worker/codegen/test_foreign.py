@@ -9,25 +9,35 @@ from unittest import mock
 
 import numpy as np
 import pytest
+from kit.kernels import numpy_operators, qlinear
 from kit.kernels.nests import EXAMPLES, SIM, conv2d, inputs_of, real
 from kit.kernels.runtime_double import outputs_like
 from kit.kernels.schedules import Tiling
 from kit.objects.foreign import MACHINES, Array, Loader, loader
 from kit.objects.hosts import ARM
 from tilefarm.artifact import Artifact, Call, CompileJob, ProgramJob
-from tilefarm.target import Host, Target
+from tilefarm.dtype import DType
+from tilefarm.target import Host, Target, load_target
 from tilefarm.trace import Step, Trace
 
 from compile_worker.codegen import objects
 from compile_worker.codegen.link import link, shared_object
 from compile_worker.compiler import compile_kernel, compile_program
 from compile_worker.ir.interpret import interpret
+from compile_worker.machines.cpu.space import cpu_space
 from compile_worker.te import nest_of
 
 from .references import ElfFile
 
-PROCESSORS = {"aarch64": "cortex-a53", "aarch64dot": "neoverse-n1", "armv7": "cortex-a9"}
+PROCESSORS = {
+    "aarch64": "cortex-a53",
+    "aarch64dot": "neoverse-n1",
+    "aarch64i8mm": "max",
+    "armv7": "cortex-a9",
+}
 """What the emulator imitates for a host: no more than the host is said to have."""
+
+CPU = load_target("cpu:neoverse-n1")
 
 Loaders = Callable[[str], Loader]
 
@@ -77,6 +87,23 @@ def test_cpu_kernels_do_what_the_interpreter_does(host: str, name: str, loaders:
     )
     (out,) = interpret(nest_of(work, target), arrays).values()
     np.testing.assert_array_equal(after[-1], out.reshape(after[-1].shape))
+
+
+@pytest.mark.parametrize("dtype", [DType.UINT8, DType.INT8])
+@pytest.mark.parametrize("host", [name for name in ARM if name != "armv7"])
+def test_layers_of_either_sign_are_right(host: str, dtype: DType, loaders: Loaders) -> None:
+    runs = loaders("aarch64")
+    work, target = qlinear.convolution(size=(3, 5), dtype=dtype), replace(CPU, host=ARM[host])
+    space = cpu_space(work, target)
+    assert space is not None
+    job = CompileJob(workload=work, trace=space.trace(space.default), target=target)
+    made = compile_kernel(job)
+    assert isinstance(made, Artifact), made
+    arrays = inputs_of(work)
+    wanted = numpy_operators.run(work, arrays)
+    buffers = [*arrays.values(), np.zeros_like(wanted)]
+    after, _ = runs.call(made.code, made.symbols[0], buffers, PROCESSORS[host])
+    np.testing.assert_array_equal(after[-1], wanted.reshape(after[-1].shape))
 
 
 @pytest.mark.parametrize("host", ["aarch64", "armv7"])

@@ -24,6 +24,7 @@ X86: Final[Mapping[str, tuple[Host, tuple[str, ...]]]] = {
 ARM: Final[Mapping[str, Host]] = {
     "aarch64": Host(triple="aarch64-unknown-linux-gnu", cpu="cortex-a53"),
     "aarch64dot": Host(triple="aarch64-unknown-linux-gnu", cpu="cortex-a76"),
+    "aarch64i8mm": Host(triple="aarch64-unknown-linux-gnu", cpu="neoverse-n2"),
     "armv7": Host(triple="armv7-unknown-linux-gnueabihf", cpu="cortex-a9"),
 }
 

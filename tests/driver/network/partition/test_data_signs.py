@@ -35,6 +35,7 @@ TAKERS = {
     processor("cpu with AVX-VNNI", Host(triple=X86_64, cpu="alderlake")): DType.UINT8,
     processor("cpu with sdot", Host(triple=AARCH64, cpu="neoverse-n1")): DType.INT8,
 }
+"""Processors whose products take data of one sign."""
 
 
 def quantized(graph: Graph) -> QuantGraph:
