@@ -73,6 +73,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     option("--trace", type=Path, metavar="OUT.json", help="trace events for ui.perfetto.dev")
     option("--csv", type=Path, metavar="OUT.csv", help="residencies, in MiniMalloc's columns")
     option("--json", action="store_true", help="the plan as one JSON document")
+    option(
+        "--mode",
+        choices=("best", "feasible"),
+        default="best",
+        help="best: searched; feasible: the list scheduler alone, as npu_compiler's",
+    )
     add_number(parser, "effort", "operations that the search decodes", default=_EFFORT)
     add_number(parser, "seconds", "after which the best so far is taken", default=_SECONDS)
     add_seed(parser, "of the search")
@@ -84,12 +90,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Do it; the exit code."""
     quiet_libraries()
-    from driver.memory import Infeasible, plan
+    from driver.memory import Infeasible, Mode, plan
     from driver.report.memory_page import ShownPlan
 
     problem = _problem(args)
     compared = None if args.compare is None else _other(args.compare, problem)
-    found = plan(problem, seed=args.seed, effort=args.effort, seconds=args.seconds)
+    found = plan(
+        problem,
+        mode=Mode(args.mode),
+        seed=args.seed,
+        effort=args.effort,
+        seconds=args.seconds,
+    )
     if isinstance(found, Infeasible):
         print(json.dumps({"infeasible": found.why}) if args.json else printable_lines(found.why))
         return 1

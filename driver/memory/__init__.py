@@ -10,7 +10,7 @@ from driver.memory.plan import (
     Residency,
     TransferKind,
 )
-from driver.memory.planner import plan
+from driver.memory.planner import Mode, plan
 from driver.memory.problem import (
     Buffer,
     Engine,
@@ -32,6 +32,7 @@ __all__ = [
     "FirstContent",
     "Infeasible",
     "Memory",
+    "Mode",
     "Op",
     "Plan",
     "PlanVerdict",

@@ -1,12 +1,14 @@
 """Linear scan: buffers come and go in the order of time and take the best gap that is free.
 
-The rules of choosing a gap and of fixed ranges are those that the linear-scan
-allocator of Intel's npu_compiler is tested for (vpux_compiler unit tests, `linear_scan_tests`).
+The rules of choosing a gap, of fixed ranges, and of making room by weights are those that the
+linear-scan allocator of Intel's npu_compiler is tested for (vpux_compiler unit tests,
+`linear_scan_tests`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from bisect import insort
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from driver.memory.span import Span
@@ -14,11 +16,12 @@ from driver.memory.span import Span
 
 @dataclass(frozen=True, slots=True)
 class BufferRequest:
-    """Bytes that somebody wants under a name."""
+    """Bytes that somebody wants under a name; at a given offset, if it is pinned."""
 
     name: str
     nbytes: int
     alignment: int = 1
+    pinned_at: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,16 +35,9 @@ class Range:
     def end(self) -> int:
         return self.offset + self.request.nbytes
 
-
-@dataclass(frozen=True, slots=True)
-class _Gap:
-    begin: int
-    end: int
-
-    def cut(self, request: BufferRequest) -> int | None:
-        """The offset at which the request lies in this gap; None when it does not fit."""
-        offset = -(-self.begin // request.alignment) * request.alignment
-        return offset if offset + request.nbytes <= self.end else None
+    def meets(self, other: Range) -> bool:
+        """Whether the two share bytes."""
+        return self.offset < other.end and other.offset < self.end
 
 
 class LinearScan:
@@ -50,49 +46,133 @@ class LinearScan:
     Args:
         capacity_nbytes: size of the memory.
         fixed: (offset, nbytes) that are never given away.
+        pinned: (offset, nbytes) that are only given to requests pinned there.
     """
 
-    def __init__(self, capacity_nbytes: int, fixed: Iterable[tuple[int, int]] = ()) -> None:
+    def __init__(
+        self,
+        capacity_nbytes: int,
+        fixed: Iterable[tuple[int, int]] = (),
+        pinned: Iterable[tuple[int, int]] = (),
+    ) -> None:
         self._capacity = capacity_nbytes
-        self._fixed = tuple((offset, offset + nbytes) for offset, nbytes in fixed if nbytes)
+        self._kept = sorted((o, o + nbytes) for o, nbytes in (*fixed, *pinned) if nbytes)
         self._taken: dict[str, Range] = {}
+        self._blocks = list(self._kept)
 
     @property
     def ranges(self) -> tuple[Range, ...]:
         """What is taken, by address."""
         return tuple(sorted(self._taken.values(), key=lambda r: (r.offset, r.end)))
 
-    def allocate(self, request: BufferRequest) -> Range | None:
+    @property
+    def free_nbytes(self) -> int:
+        """Bytes of all gaps together."""
+        return sum(end - begin for begin, end in _gaps(self._blocks, self._capacity))
+
+    def allocate(self, request: BufferRequest, *, downward: bool = False) -> Range | None:
         """Places it in the smallest gap before the open end that fits, or at the open end.
 
-        None, and nothing has changed, when it fits nowhere.
+        Upward, the open end is the highest gap, and the low end of a gap is taken; downward it is
+        the other way round. None, and nothing has changed, when it fits nowhere.
         """
-        gaps = self._gaps()
-        fits = [
-            (gap.end - gap.begin, at, offset)
-            for at, gap in enumerate(gaps)
-            if (offset := gap.cut(request)) is not None
-        ]
-        inner = [fit for fit in fits if fit[1] != len(gaps) - 1]
-        if not fits:
-            return None
-        placed = self._taken[request.name] = Range(request, min(inner or fits)[2])
+        placed = self.allocate_all([request], downward=downward)
+        return placed[0] if placed else None
+
+    def allocate_all(
+        self, requests: Sequence[BufferRequest], *, downward: bool = False
+    ) -> tuple[Range, ...] | None:
+        """All of them in the given order, or None, and nothing has changed."""
+        placed = self._trial(requests, downward)
+        for each in placed or ():
+            self._taken[each.request.name] = each
+            insort(self._blocks, (each.offset, each.end))
         return placed
+
+    def fits(self, requests: Sequence[BufferRequest]) -> bool:
+        """Whether `allocate_all` would place them."""
+        return self._trial(requests, downward=False) is not None
+
+    def allocate_spilling(
+        self, request: BufferRequest, weights: Mapping[str, int]
+    ) -> tuple[Range, tuple[str, ...]] | None:
+        """Makes room by taking away the lightest; the range, and the names that had to go.
+
+        Ranges without a weight stay. Those are tried by weight until the request fits; of the
+        tried ones only those go that lie where it was placed. None, and nothing has changed, when
+        it does not fit even so.
+        """
+        tried: list[Range] = []
+        lightest = sorted(weights, key=lambda name: weights[name])
+        while not self.fits([request]) and len(tried) < len(lightest):
+            tried.append(self._taken[lightest[len(tried)]])
+            self.free(tried[-1].request.name)
+        placed = self.allocate(request)
+        gone = [each for each in tried if placed is not None and each.meets(placed)]
+        for each in tried:
+            if each not in gone:
+                self._taken[each.request.name] = each
+                insort(self._blocks, (each.offset, each.end))
+        return None if placed is None else (placed, tuple(r.request.name for r in gone))
 
     def free(self, name: str) -> None:
         """Gives back what is taken under a name."""
-        del self._taken[name]
+        gone = self._taken.pop(name)
+        self._blocks.remove((gone.offset, gone.end))
 
-    def _gaps(self) -> list[_Gap]:
-        taken = sorted([*self._fixed, *((r.offset, r.end) for r in self._taken.values())])
-        gaps, at = [], 0
-        for begin, end in taken:
-            if begin > at:
-                gaps.append(_Gap(at, begin))
-            at = max(at, end)
-        if at < self._capacity:
-            gaps.append(_Gap(at, self._capacity))
-        return gaps
+    def _trial(self, requests: Sequence[BufferRequest], downward: bool) -> tuple[Range, ...] | None:
+        blocks = list(self._blocks)
+        placed: list[Range] = []
+        for request in requests:
+            offset: int | None
+            if not request.nbytes:
+                offset = request.pinned_at or 0
+            elif request.pinned_at is None:
+                offset = _best_fit(list(_gaps(blocks, self._capacity)), request, downward)
+            else:
+                offset = self._at_pin(request, placed)
+            if offset is None:
+                return None
+            placed.append(Range(request, offset))
+            insort(blocks, (offset, offset + request.nbytes))
+        return tuple(placed)
+
+    def _at_pin(self, request: BufferRequest, placed: Sequence[Range]) -> int | None:
+        assert request.pinned_at is not None
+        wanted = Range(request, request.pinned_at)
+        others = (*self._taken.values(), *placed)
+        free = wanted.end <= self._capacity and not any(wanted.meets(other) for other in others)
+        return request.pinned_at if free else None
+
+
+def _gaps(blocks: Iterable[tuple[int, int]], capacity: int) -> Iterator[tuple[int, int]]:
+    """(begin, end) of what lies between blocks that are sorted."""
+    at = 0
+    for begin, end in blocks:
+        if begin > at:
+            yield at, begin
+        at = max(at, end)
+    if at < capacity:
+        yield at, capacity
+
+
+def _best_fit(gaps: list[tuple[int, int]], request: BufferRequest, downward: bool) -> int | None:
+    """The offset in the smallest gap that fits; in the last one only if no other does."""
+    nbytes, step = request.nbytes, request.alignment
+    if downward:
+        gaps.reverse()
+    best: tuple[int, int] | None = None
+    for begin, end in gaps[:-1]:
+        offset = (end - nbytes) // step * step if downward else -(-begin // step) * step
+        fits = begin <= offset and offset + nbytes <= end
+        if fits and (best is None or end - begin < best[0]):
+            best = end - begin, offset
+    if best is None and gaps:
+        begin, end = gaps[-1]
+        offset = (end - nbytes) // step * step if downward else -(-begin // step) * step
+        if begin <= offset and offset + nbytes <= end:
+            return offset
+    return None if best is None else best[1]
 
 
 def scanned(

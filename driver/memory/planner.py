@@ -1,18 +1,24 @@
-"""From a problem to a plan: the best schedule that was found and that finds addresses."""
+"""From a problem to a plan, in one of two modes.
+
+`feasible` is the published list scheduler, which allocates addresses as it goes; `best` searches
+schedules, then addresses for them, and takes the feasible plan where it found none better.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from enum import StrEnum
 from typing import Final
 
 from driver.memory.best.decoder import Decoded, Move, decoded, move_of
 from driver.memory.best.search import Found, first_sequences, searched
 from driver.memory.bounds import makespan_bounds
+from driver.memory.feasible.planner import feasible_plan
 from driver.memory.instance import Instance, instance_of
 from driver.memory.places import Places, fits, placed
-from driver.memory.plan import Infeasible, Plan, PlannedOp, PlannedTransfer, TransferKind
+from driver.memory.plan import Bound, Infeasible, Plan, PlannedOp, PlannedTransfer, TransferKind
 from driver.memory.problem import Problem
 from driver.memory.soundness import require_sound
 
@@ -22,29 +28,63 @@ _ROOMS: Final = (1.0, 0.97, 0.94, 0.9, 0.85, 0.8)
 """Shares of a memory within which schedules are searched, as addresses are found for none above."""
 
 
+class Mode(StrEnum):
+    """How a plan is found."""
+
+    FEASIBLE = "feasible"
+    BEST = "best"
+
+
 def plan(
     problem: Problem,
     *,
+    mode: Mode = Mode.BEST,
     seed: int = 0,
     effort: int = EFFORT,
     seconds: float = 60.0,
     clock: Callable[[], float] = time.monotonic,
 ) -> Plan | Infeasible:
-    """The best plan that was found: the shortest, of those the one that moves the fewest bytes
-    besides, of those the one with the smallest peak. `validate` proves it from scratch.
+    """The shortest plan that was found, of those the one that moves the fewest bytes besides, of
+    those the one with the smallest peak. `validate` proves it from scratch.
 
-    Same problem, seed and effort, same plan, unless `seconds` end the search; then `Plan.method`
-    says so.
+    Same problem, mode, seed and effort, same plan, unless `seconds` end the search of `best`; then
+    `Plan.method` says so.
 
     Raises:
         UserError: the problem contradicts itself.
     """
+    deadline = clock() + seconds
     require_sound(problem)
     instance = instance_of(problem)
     if refused := _demand(problem, instance):
         return refused
     bounds = tuple(makespan_bounds(problem, instance))
-    deadline = clock() + seconds
+    plans = [found for found in [feasible_plan(problem, instance)] if found is not None]
+    closest: Places | None = None
+    if mode is Mode.BEST:
+        best, closest = _searched(
+            problem, instance, bounds, seed, effort, is_over=lambda: clock() >= deadline
+        )
+        plans = [best, *plans] if best is not None else plans
+    if not plans:
+        return _nowhere(problem, instance, closest, seed)
+    found = min(plans, key=_cost)
+    return replace(found, bounds=(*bounds, *found.bounds))
+
+
+def _cost(found: Plan) -> tuple[int, int, int]:
+    return found.makespan_ticks, found.extra_nbytes, sum(nbytes for _, nbytes in found.peaks)
+
+
+def _searched(
+    problem: Problem,
+    instance: Instance,
+    bounds: Sequence[Bound],
+    seed: int,
+    effort: int,
+    is_over: Callable[[], bool],
+) -> tuple[Plan | None, Places | None]:
+    """The best schedule that was found and for which addresses were; else the best without."""
     tries = effort // max(1, len(instance.steps))
     closest: Places | None = None
     for share in _ROOMS:
@@ -54,17 +94,17 @@ def plan(
             bound=max((b.ticks for b in bounds), default=0),
             tries=tries,
             seed=seed,
-            is_over=lambda: clock() >= deadline,
+            is_over=is_over,
         )
         for each in found.best:
             places = placed(problem, instance, each, seed)
             if fits(problem, places):
                 made = _plan(problem, instance, each, places, _method(found, share, places))
-                return replace(made, bounds=(*bounds, *places.bounds))
+                return replace(made, bounds=places.bounds), closest
             closest = places if closest is None else closest
         if not any(instance.capacities):
             break
-    return _nowhere(problem, instance, closest, seed)
+    return None, closest
 
 
 def _method(found: Found, share: float, places: Places) -> str:

@@ -242,7 +242,8 @@ def _overlaps(both: _Both) -> Iterator[PlanVerdict]:
                 continue
             if old.buffer == new.buffer and (old.reason, new.reason).count(Reason.SAVED) != 1:
                 yield PlanVerdict("overlap", f"{new.buffer} lies twice in {new.memory}")
-            if old.offset < new.end_offset and new.offset < old.end_offset:
+            meet = old.offset < new.end_offset and new.offset < old.end_offset
+            if meet and old.nbytes and new.nbytes:
                 yield PlanVerdict("overlap", f"{old.buffer} and {new.buffer} share bytes, alive")
         alive.append(new)
 

@@ -48,6 +48,14 @@ def test_a_problem_is_planned_and_drawn(
     assert rows[0].keys() >= {"id", "lower", "upper", "size", "offset"}
 
 
+def test_the_list_scheduler_alone_plans_too(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = said(capsys, file, "--json", "--mode", "feasible")
+    assert code == 0
+    found = Plan.from_json(out)
+    assert validate(PROBLEM, found)
+    assert found.method.startswith("list scheduling")
+
+
 def test_json_is_a_plan_that_can_be_compared(
     file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
