@@ -29,6 +29,10 @@ BENCHMARKS: Final[Mapping[str, tuple[str, str]]] = {
         "driver.benchmarks.large",
         "large networks, from file to program: seconds and memory",
     ),
+    "memory": (
+        "driver.benchmarks.memory.command",
+        "offsets of buffers: seconds, nodes, and what is proved",
+    ),
     "network": (
         "driver.benchmarks.network",
         "cycles or seconds of a whole network, a row a step",

@@ -1,1 +1,1 @@
-"""Benchmarks of the memory scheduler."""
+"""`tilefarm bench memory`: a file for each group of rows."""
