@@ -17,6 +17,7 @@ from driver.memory.best.search import Found, first_sequences, searched
 from driver.memory.bounds import makespan_bounds
 from driver.memory.feasible.planner import feasible_plan
 from driver.memory.instance import Instance, instance_of
+from driver.memory.order import least_peak_sequence
 from driver.memory.places import Places, fits, placed
 from driver.memory.plan import Bound, Infeasible, Plan, PlannedOp, PlannedTransfer, TransferKind
 from driver.memory.problem import Problem
@@ -86,16 +87,20 @@ def _searched(
 ) -> tuple[Plan | None, Places | None]:
     """The best schedule that was found and for which addresses were; else the best without."""
     tries = effort // max(1, len(instance.steps))
+    least = least_peak_sequence(instance, most_states=effort, is_over=is_over)
+    is_late = least is not None and is_over()
     closest: Places | None = None
     for share in _ROOMS:
         room = tuple(int(share * capacity) for capacity in instance.capacities)
         found = searched(
             replace(instance, capacities=room),
+            least if share == 1 else None,
             bound=max((b.ticks for b in bounds), default=0),
             tries=tries,
             seed=seed,
             is_over=is_over,
         )
+        found = replace(found, is_cut_short=found.is_cut_short or is_late)
         for each in found.best:
             places = placed(problem, instance, each, seed)
             if fits(problem, places):

@@ -4,12 +4,24 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Mapping, Set
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Final
 
-from driver.memory import GOOD, Buffer, Infeasible, Memory, Op, Plan, Problem, plan, validate
-from driver.network import Network, NetworkStep
+from driver.memory import (
+    GOOD,
+    Buffer,
+    Engine,
+    Infeasible,
+    Memory,
+    Op,
+    Plan,
+    Problem,
+    plan,
+    validate,
+)
+from driver.network import Network
 from driver.program.model import alignment
 from driver.report.summary import ArenaPlan, ArenaRect
 
@@ -18,15 +30,20 @@ _ARENA: Final = "arena"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arena:
-    """Offsets of all intermediate tensors, the arena's size, and the plan as a report shows it."""
+    """Offsets of all intermediate tensors, the arena's size, and the plan as a report shows it.
 
+    `network` has its steps in the order that they hold for.
+    """
+
+    network: Network
     offsets: Mapping[str, int]
     nbytes: int
     picture: ArenaPlan
 
 
 def plan_arena(network: Network, cycles: Mapping[str, int]) -> Arena:
-    """The smallest arena that was found for the network's steps in their order.
+    """The smallest arena that was found: for the steps in their order, if none is smaller in
+    another one.
 
     Args:
         network: the kernel calls in order.
@@ -36,55 +53,91 @@ def plan_arena(network: Network, cycles: Mapping[str, int]) -> Arena:
         AssertionError: the plan does not pass the independent checker (a bug).
     """
     problem = arena_problem(network, cycles)
+    given = replace(problem, engines=(replace(problem.engines[0], in_order=True),))
+    kept, best = _planned(given), _planned(problem)
+    given_nbytes = kept.peak_nbytes(_ARENA)
+    if best.peak_nbytes(_ARENA) >= given_nbytes:
+        best = kept
+    steps = {step.name: step for step in network.steps}
+    network = replace(network, steps=tuple(steps[name] for name in best.order))
+    return Arena(
+        network=network,
+        offsets={t.name: best.offsets[t.name] for t in network.tensors_of("intermediate")},
+        nbytes=best.peak_nbytes(_ARENA),
+        picture=_picture(network, best, given_nbytes),
+    )
+
+
+def _planned(problem: Problem) -> Plan:
     found = plan(problem)
     assert not isinstance(found, Infeasible), "the arena's memory has room for all"
     verdict = validate(problem, found)
     assert verdict == GOOD, f"the memory plan is wrong: {verdict}"
-    assert found.order == tuple(op.name for op in problem.ops), "steps keep their order"
-    return Arena(
-        offsets=found.offsets,
-        nbytes=found.peak_nbytes(_ARENA),
-        picture=_picture(network, problem, found),
-    )
+    return found
 
 
 def arena_problem(network: Network, cycles: Mapping[str, int]) -> Problem:
-    """The steps of a network, one after the other, and what lies between them."""
-    intermediates = network.tensors_of("intermediate")
-    writers = Counter(name for step in network.steps for name in step.outputs)
-    pieced = {network.place_of(view.name)[0] for view in network.tensors_of("view")}
-    pieced |= {network.place_of(name)[0] for name, count in writers.items() if count > 1}
+    """The steps of a network, one at a time in any order, and what lies between them."""
+    whole = network.tensors_of("intermediate")
+    shared = {tensor.name for tensor in whole}
+    views = [v for v in network.tensors_of("view") if network.place_of(v.name)[0] in shared]
+    shared |= {view.name for view in views}
+    after = _kept_order(network)
     return Problem(
-        buffers=tuple(Buffer(name=t.name, nbytes=t.nbytes) for t in intermediates),
-        ops=tuple(_op(network, step, pieced, cycles.get(step.name, 0)) for step in network.steps),
+        buffers=(
+            *(Buffer(name=t.name, nbytes=t.nbytes) for t in whole),
+            *(
+                Buffer(name=v.name, nbytes=v.nbytes, view_of=v.parent, view_offset=v.offset)
+                for v in views
+            ),
+        ),
+        ops=tuple(
+            Op(
+                name=step.name,
+                reads=tuple(name for name in dict.fromkeys(step.inputs) if name in shared),
+                writes=tuple(name for name in dict.fromkeys(step.outputs) if name in shared),
+                after=after[step.name],
+                duration_ticks=max(1, cycles.get(step.name, 0)),
+            )
+            for step in network.steps
+        ),
         memories=(Memory(name=_ARENA, alignment=alignment(network.target)),),
+        engines=(Engine(name="steps", in_order=False),),
     )
 
 
-def _op(network: Network, step: NetworkStep, pieced: Set[str], cycles: int) -> Op:
-    """A step on whole tensors. One that is written in pieces may be read before it is complete, so
-    every step that touches it counts as one that writes it.
+def _kept_order(network: Network) -> dict[str, tuple[str, ...]]:
+    """For each step those before it that it stays behind, besides those whose results it reads.
+
+    Steps keep their order that touch the same output of the network, of which the problem knows
+    nothing, or the same tensor that several write whole: there the last one counts. So do steps of
+    the processor and of the accelerator: each change between them costs time, and time comes first.
     """
-    shared = {tensor.name for tensor in network.tensors_of("intermediate")}
-    reads, writes = (
-        [place for place in (network.place_of(name)[0] for name in names) if place in shared]
-        for names in (step.inputs, step.outputs)
-    )
-    writes += [place for place in reads if place in pieced]
-    return Op(
-        name=step.name,
-        reads=tuple(dict.fromkeys(place for place in reads if place not in pieced)),
-        writes=tuple(dict.fromkeys(writes)),
-        duration_ticks=max(1, cycles),
-    )
+    writers = Counter(name for step in network.steps for name in step.outputs)
+    fixed = {output.tensor for output in network.outputs}
+    fixed |= {network.place_of(name)[0] for name, count in writers.items() if count > 1}
+    touched: dict[str, list[str]] = {name: [] for name in fixed}
+    found: dict[str, tuple[str, ...]] = {}
+    before: list[str] = []
+    for _, run in groupby(network.steps, key=lambda step: step.place):
+        mine = list(run)
+        for step in mine:
+            roots = {network.place_of(name)[0] for name in (*step.inputs, *step.outputs)} & fixed
+            others = [other for root in sorted(roots) for other in touched[root]]
+            found[step.name] = tuple(dict.fromkeys([*before, *others]))
+            for root in roots:
+                touched[root].append(step.name)
+        before = [step.name for step in mine]
+    return found
 
 
-def _picture(network: Network, problem: Problem, found: Plan) -> ArenaPlan:
+def _picture(network: Network, found: Plan, given_nbytes: int) -> ArenaPlan:
     begins = [each.begin for each in found.ops]
     return ArenaPlan(
         nbytes=found.peak_nbytes(_ARENA),
         bound_nbytes=found.bound_nbytes(_ARENA),
-        unshared_nbytes=sum(buffer.nbytes for buffer in problem.buffers),
+        unshared_nbytes=sum(tensor.nbytes for tensor in network.tensors_of("intermediate")),
+        given_nbytes=given_nbytes,
         steps=tuple(step.name for step in network.steps),
         rects=tuple(
             ArenaRect(

@@ -74,6 +74,7 @@ def assembled(network: Network, traces: Mapping[Workload, Trace]) -> NetworkProg
         InfraError: it does not compile.
     """
     arena = plan_arena(network, {})
+    network = arena.network
     job, constants = program_job(network, traces, arena.offsets)
     artifact = compile_program(job)
     if isinstance(artifact, BuildFailure):

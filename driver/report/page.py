@@ -81,9 +81,11 @@ def _sections(summary: RunSummary) -> list[tuple[str, str]]:
         )
     if summary.arena:
         plan = summary.arena
+        moved = f"; in the given order of layers {count(plan.given_nbytes)}"
         words = (
             f"<p class=sub>{count(plan.nbytes)} bytes; no plan can need less than "
-            f"{count(plan.bound_nbytes)}; without sharing {count(plan.unshared_nbytes)}</p>"
+            f"{count(plan.bound_nbytes)}{moved if plan.given_nbytes != plan.nbytes else ''}"
+            f"; without sharing {count(plan.unshared_nbytes)}</p>"
         )
         sections.append(("Memory of intermediate tensors", words + arena_chart(plan)))
     sections.append(("Layers", layer_table(summary.layers)))

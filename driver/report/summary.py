@@ -189,12 +189,14 @@ class ArenaPlan:
     Attributes:
         nbytes: size of the arena.
         bound_nbytes: no plan in this order can be smaller.
+        given_nbytes: what it would be with the steps in the order that the network came with.
         unshared_nbytes: what it would be if no two tensors shared memory.
         steps: names of the kernel calls along the time axis.
     """
 
     nbytes: int
     bound_nbytes: int
+    given_nbytes: int
     unshared_nbytes: int
     steps: tuple[str, ...]
     rects: tuple[ArenaRect, ...]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tilefarm.measurement import Trial
 
@@ -27,6 +27,10 @@ class Prepared:
     def network(self) -> Network:
         """As kernel calls."""
         return self.judged.network
+
+    def with_steps_of(self, network: Network) -> Prepared:
+        """The same with the steps in another order."""
+        return replace(self, judged=replace(self.judged, network=network))
 
 
 def trials_of(task: Task, store: TrialStore) -> list[Trial]:

@@ -116,6 +116,7 @@ class _TuningRun:
             prepared = prepare(self._context, files, target)
             result = self._search(prepared, store, resources, folder)
             arena = self._plan(prepared, store)
+            prepared = prepared.with_steps_of(arena.network)
             done = None
             if result.why == "exhausted":
                 done = FinalSteps(self._context, prepared, store, resources).run(arena, folder)

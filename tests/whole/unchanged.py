@@ -197,7 +197,8 @@ def network_row(graph: QuantGraph, target: Target) -> Row:
     network = partition_network(graph, target)
     spaces = {work: generate(work, target) for work, _ in network.workloads()}
     traces = {work: made.trace(dict(made.space.default)) for work, made in spaces.items()}
-    job, constants = program_job(network, traces, plan_arena(network, {}).offsets)
+    arena = plan_arena(network, {})
+    job, constants = program_job(arena.network, traces, arena.offsets)
     made = compile_program(job)
     assert isinstance(made, Artifact), made
     return {

@@ -87,19 +87,20 @@ class Found:
 
 def searched(
     instance: Instance,
+    favourite: Sequence[Token] | None,
     *,
     bound: int,
     tries: int,
     seed: int,
     is_over: Callable[[], bool],
 ) -> Found:
-    """The best schedules of `tries` sequences, or of those until `is_over`.
+    """The best schedules of `tries` sequences, or of those until `is_over`: `favourite` first.
 
     Ends early where the makespan is `bound` and nothing is moved that need not be.
     """
     rng = random.Random(seed)
     pool = _Pool()
-    for tokens in first_sequences(instance):
+    for tokens in (*([favourite] if favourite else []), *first_sequences(instance)):
         for rule in RULES:
             pool.add(decoded(instance, tokens, rule), rule)
             if pool.kept and (is_over() or pool.is_best(bound)):

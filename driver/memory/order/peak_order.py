@@ -8,7 +8,6 @@ same search finds an order within a somewhat higher one.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
@@ -16,7 +15,7 @@ from typing import Final
 from driver.memory.order.downset_search import Effort, SearchResult, best_order
 from driver.memory.order.fixed_points import fixed_windows, least_peak_nbytes
 from driver.memory.order.op_graph import OpGraph
-from driver.memory.order.window import Slices, Window
+from driver.memory.order.window import GivenOrder, Window
 
 MOST_STATES: Final = 200_000
 """Enough for the randomly wired networks of SERENITY; about three seconds."""
@@ -59,21 +58,16 @@ def least_peak_order(
     graph: OpGraph,
     *,
     most_states: int = MOST_STATES,
-    seconds: float = 60.0,
-    clock: Callable[[], float] = time.monotonic,
+    is_over: Callable[[], bool] = lambda: False,
 ) -> PeakOrder:
     """The order with the least peak, or the best one found; the given order if none is better.
 
     Args:
         graph: the operations in their given order.
         most_states: the effort, which decides what is found: the same on every machine.
-        seconds: after which the search ends with what it has; a machine so slow that this comes
-            before the effort is spent may find less.
-        clock: seconds.
+        is_over: asked every few milliseconds; once it is, the search ends with what it has.
     """
-    deadline = clock() + seconds
-    effort = Effort(most_states, lambda: clock() >= deadline)
-    return _Improver(graph, effort).result()
+    return _Improver(graph, Effort(most_states, is_over)).result()
 
 
 class _Improver:
@@ -83,7 +77,7 @@ class _Improver:
         self._graph = graph
         self._effort = effort
         self._order = list(range(len(graph.waits_for)))
-        self._slices = Slices(graph)
+        self._given = GivenOrder(graph)
 
     def result(self) -> PeakOrder:
         """The order once nothing more can be done about its peak."""
@@ -104,7 +98,7 @@ class _Improver:
 
     def _improve(self, begin: int, end: int, goal: int, given: int) -> tuple[int, int]:
         """Lowers the peak of a window to `goal`, or as far as possible: that peak, and a bound."""
-        window = self._slices.window(begin, end)
+        window = self._given.window(begin, end)
         bound, reached = least_peak_nbytes(window), given
         for share in _EXACT_SHARES:
             for search in _SEARCHES:

@@ -117,8 +117,8 @@ class Window:
         )
 
 
-class Slices:
-    """Cuts windows out of the given order of a graph."""
+class GivenOrder:
+    """The given order of a graph, of which windows are taken."""
 
     def __init__(self, graph: OpGraph) -> None:
         self._graph = graph

@@ -63,6 +63,7 @@ def test_a_program_on_shared_memory_gives_what_the_network_gives(drawn: tuple[Gr
     graph, seed = drawn
     network = network_of(graph, seed)
     arena = plan_arena(network, {})
+    network = arena.network
     job, constants = program_job(network, {}, arena.offsets)
     name = network.inputs[0].name
     x = np.ascontiguousarray(samples_for(graph, seed + 1)[name][: network.batch], np.float32)
@@ -78,6 +79,7 @@ def test_every_tensor_is_aligned_and_the_arena_is_no_larger_than_without_sharing
 ) -> None:
     network = network_of(*drawn)
     arena = plan_arena(network, {})
+    network = arena.network
     job, constants = program_job(network, {}, arena.offsets)
     views = {view.name for view in network.tensors_of("view")}
     for step, call in zip(network.steps, job.calls, strict=True):
@@ -99,6 +101,7 @@ def test_tensors_begin_at_multiples_of_the_largest_element() -> None:
     graph = b.graph(b.put(conv(rng, 32, 32, window(1)), first))
     network = partition_network(quantize(graph, samples_for(graph, 0)), wide)
     arena = plan_arena(network, {})
+    network = arena.network
     job, constants = program_job(network, {}, arena.offsets)
     offsets = [offset for call in job.calls for _, offset in call.arguments]
     assert max(offsets) > 1024
@@ -114,6 +117,7 @@ def test_parts_of_a_concatenation_lie_in_it_and_live_together() -> None:
     third = b.put(conv(rng, 32, 16, window(1)), second)
     network = network_of(b.graph(b.put(Concat(), third, first, second)), 0)
     arena = plan_arena(network, {})
+    network = arena.network
     job, _ = program_job(network, {}, arena.offsets)
     places = {
         name: place
@@ -136,6 +140,7 @@ def a_program() -> NetworkProgram:
     graph = builder.graph(builder.put(conv(rng, 3, 16, window(3, pad=1)), "x"))
     network = network_of(graph, 0)
     arena = plan_arena(network, {})
+    network = arena.network
     job, constants = program_job(network, {}, arena.offsets)
     artifact = Artifact(job=job.digest, code=b"\x7fELF", symbols=(job.entry,))
     return network_program(network, job, artifact, constants, arena.nbytes)
@@ -164,6 +169,7 @@ def test_the_schedule_of_each_workload_is_in_its_kernel() -> None:
     network = network_of(graph, 0)
     trace = Trace((Step("mark"),))
     arena = plan_arena(network, {})
+    network = arena.network
     job, _ = program_job(network, {w: trace for w, _ in network.workloads()}, arena.offsets)
     kernels: dict[str, CompileJob] = {kernel.symbol: kernel for kernel in job.kernels}
     assert len(kernels) == len(job.kernels)

@@ -45,6 +45,7 @@ def program_of(network: Network) -> NetworkProgram:
     spaces = {workload: generate(workload, network.target) for workload, _ in network.workloads()}
     traces = {w: space.trace(dict(space.space.default)) for w, space in spaces.items()}
     arena = plan_arena(network, {})
+    network = arena.network
     job, constants = program_job(network, traces, arena.offsets)
     artifact = compile_program(job)
     assert isinstance(artifact, Artifact), artifact

@@ -80,6 +80,7 @@ def a_summary(title: str = "digits.onnx", name: str = "conv2d_1x2x8x8") -> RunSu
         arena=ArenaPlan(
             nbytes=6144,
             bound_nbytes=6000,
+            given_nbytes=6144,
             unshared_nbytes=9000,
             steps=("quantize", "conv_1", "pool"),
             rects=(

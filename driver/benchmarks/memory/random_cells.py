@@ -144,7 +144,7 @@ def unlike_branches(seed: int, branches: int = 16) -> Cell:
     return cell
 
 
-WIRED: Final[Mapping[str, Callable[[int], Cell]]] = {
+CELL_KINDS: Final[Mapping[str, Callable[[int], Cell]]] = {
     "random wires": random_wires,
     "searched cells": searched_cells,
     "unlike branches": unlike_branches,
