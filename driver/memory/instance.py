@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import heapify, heappop, heappush
 
+from tilefarm.errors import UserError
+
 from driver.memory.dependencies import Part, dependencies, parts
 from driver.memory.problem import Buffer, FirstContent, Memory, Problem, Transfer
 
@@ -133,13 +135,27 @@ def instance_of(problem: Problem) -> Instance:
     for at, mine in enumerate(members):
         if any(each.first_content is FirstContent.BACKED for each in mine):
             steps = _with_first_read(steps, at, buffers[at])
-    return Instance(
+    instance = Instance(
         steps=tuple(steps),
         buffers=tuple(buffers),
         instances=tuple(engine.instances for engine in problem.engines),
         capacities=tuple(map(_room, problem.memories)),
         operations=len(problem.ops),
     )
+    _require_an_order(problem, instance)
+    return instance
+
+
+def _require_an_order(problem: Problem, instance: Instance) -> None:
+    """Engines that keep the given order do not make operations wait for later ones."""
+    stuck = {*range(len(problem.ops))}.difference(instance.arranged(lambda at: at))
+    if stuck:
+        first = problem.ops[min(stuck)]
+        raise UserError(
+            f"operation {first.name} waits for one behind it on an engine that keeps its order, "
+            f"such as {problem.engine_of(first).name}",
+            "the order in which operations can run, or engines that are not in_order",
+        )
 
 
 def _room(memory: Memory) -> int:

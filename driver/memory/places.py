@@ -4,21 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from itertools import combinations
 
-from tilefarm.errors import UserError
-
-from driver.memory.allocate import Allocation, Interval, allocate
 from driver.memory.best.decoder import Action, Decoded, Move, move_of
 from driver.memory.bounds import live_nbytes
 from driver.memory.instance import Instance
+from driver.memory.packing import packed
 from driver.memory.plan import Bound, Reason, Residency
 from driver.memory.problem import Memory, Problem
-
-_NODES: Final = 50_000
-"""Of the exact search for one schedule's addresses: some 50 ms."""
-_SECONDS: Final = 60.0
-"""Only on a machine that hardly gets on: `nodes` end the search, so that it ends the same."""
+from driver.memory.span import Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +45,13 @@ def placed(problem: Problem, instance: Instance, found: Decoded, seed: int) -> P
         mine = [stay for stay in stays if stay.memory == number]
         if not mine:
             continue
-        intervals = [_interval(instance, stay, memory) for stay in mine]
-        step = min(each.alignment for each in intervals)
-        live = live_nbytes(((s.lower, s.upper, s.nbytes) for s in intervals), step)
-        best = _lowest(memory, intervals, seed)
+        spans = [_span(instance, stay, memory) for stay in mine]
+        step = min(span.alignment for span in spans)
+        bound = live_nbytes(((s.begin, s.end, s.nbytes) for s in spans), step)
+        best = packed(spans, memory.reserved, goal_nbytes=bound, seed=seed)
         peaks.append((memory.name, best.peak_nbytes))
-        bounds.append(Bound(name="live bytes", nbytes=live, memory=memory.name))
-        methods.append("searched" if best.nodes else "packed")
+        bounds.append(Bound(name="live bytes", nbytes=bound, memory=memory.name))
+        methods.append(best.method)
         residencies += (
             _residency(instance, memory, stay, offset)
             for stay, offset in zip(mine, best.offsets, strict=True)
@@ -66,9 +60,18 @@ def placed(problem: Problem, instance: Instance, found: Decoded, seed: int) -> P
 
 
 def fits(problem: Problem, places: Places) -> bool:
-    """Whether every memory has room for what lies in it."""
+    """Whether every memory has room for what lies in it, and pinned buffers take turns."""
     room = {memory.name: memory.capacity_nbytes for memory in problem.memories}
-    return all(not room[name] or peak <= room[name] for name, peak in places.peaks)
+    pinned = {buffer.name for buffer in problem.buffers if buffer.pinned_at is not None}
+    stays = [r for r in places.residencies if r.buffer in pinned and r.reason is not Reason.SAVED]
+    return all(not room[name] or peak <= room[name] for name, peak in places.peaks) and not any(
+        a.memory == b.memory
+        and a.begin < b.end
+        and b.begin < a.end
+        and a.offset < b.end_offset
+        and b.offset < a.end_offset
+        for a, b in combinations(stays, 2)
+    )
 
 
 def _stays(problem: Problem, instance: Instance, found: Decoded) -> Iterator[_Stay]:
@@ -110,41 +113,15 @@ def _reason(instance: Instance, by: int | None) -> Reason:
     return Reason.READ if by < 0 or by >= instance.operations else Reason.WRITTEN
 
 
-def _lowest(memory: Memory, intervals: Sequence[Interval], seed: int) -> Allocation:
-    """The lowest offsets that were found; they may exceed the capacity.
-
-    Raises:
-        UserError: pinned buffers want the same bytes at once, or reserved ones.
-    """
-    room = memory.capacity_nbytes or None
-    tries: tuple[tuple[int | None, int], ...] = ((room, _NODES), (None, 0))
-    for capacity_nbytes, nodes in tries:
-        found = allocate(
-            intervals,
-            capacity_nbytes=capacity_nbytes,
-            reserved=memory.reserved,
-            smallest=True,
-            nodes=nodes,
-            seconds=_SECONDS,
-            seed=seed,
-        )
-        if isinstance(found, Allocation):
-            return found
-    raise UserError(
-        f"buffers that are pinned in {memory.name} want the same bytes at once, or reserved ones",
-        "other offsets to pin them at",
-    )
-
-
-def _interval(instance: Instance, stay: _Stay, memory: Memory) -> Interval:
+def _span(instance: Instance, stay: _Stay, memory: Memory) -> Span:
     buffer = instance.buffers[stay.buffer]
     is_copy = stay.reason is Reason.SAVED
-    return Interval(
-        lower=stay.begin,
-        upper=stay.end,
+    return Span(
+        begin=stay.begin,
+        end=stay.end,
         nbytes=buffer.nbytes,
         alignment=memory.alignment if is_copy else buffer.alignment,
-        fixed_offset=None if is_copy else buffer.pinned_at,
+        pinned_at=None if is_copy else buffer.pinned_at,
     )
 
 

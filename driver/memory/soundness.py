@@ -87,6 +87,10 @@ def _of_buffer(problem: Problem, buffer: Buffer, buffers: dict[str, Buffer]) -> 
         buffer.pinned_at < 0 or buffer.pinned_at % problem.alignment_of(buffer)
     ):
         yield f"{name}: pinned at {buffer.pinned_at}, alignment {problem.alignment_of(buffer)}"
+    for offset, nbytes in memory.reserved:
+        pin = buffer.pinned_at
+        if pin is not None and pin < offset + nbytes and offset < pin + buffer.nbytes:
+            yield f"{name}: pinned at {pin}, on what is reserved at {offset}"
     if buffer.view_of:
         yield from _of_view(buffer, buffers)
 

@@ -68,6 +68,10 @@ def small(*ops: Op, **fields: Any) -> Problem:
         ),
         (small(memory="tape"), "buffer y: unknown memory 'tape'"),
         (small(pinned_at=3), "buffer y: pinned at 3, alignment 256"),
+        (
+            replace(small(pinned_at=256), memories=(Memory(reserved=((260, 8),)),)),
+            "buffer y: pinned at 256, on what is reserved at 260",
+        ),
         (small(view_of="z"), "buffer y: a view of the unknown buffer 'z'"),
         (small(view_of="x", view_offset=1), "buffer y: at 1 it ends beyond x, whose view it is"),
         (small(view_of="y"), "buffer y: views of one another"),
@@ -91,6 +95,10 @@ def small(*ops: Op, **fields: Any) -> Problem:
                 Op(name="a", reads=("x",), writes=("y",)), Op(name="b", reads=("y",), writes=("x",))
             ),
             "operations wait for one another: a, b",
+        ),
+        (
+            small(Op(name="b", reads=("y",)), Op(name="a", writes=("y",))),
+            "operation b waits for one behind it on an engine that keeps its order, such as engine",
         ),
         (small(Op(name="a", after=("a",))), "operations wait for one another: a"),
     ],
