@@ -48,8 +48,8 @@ least memory that is found. A problem says what there is, in JSON; what a row la
 
 Besides: a memory's `reserved` [[offset, bytes], ...]; a buffer's `memory`, `alignment`,
 `pinned_at`, `group` (buffers that share an offset), `view_of` with `view_offset`, and `spillable`;
-an operation's `samples` instead of a duration (their median counts), `after` (names), and
-`takes_all` instances.
+an operation's `samples` instead of a duration (their median counts, and the plan is replayed with
+them: how long it takes then, and what is critical), `after` (names), and `takes_all` instances.
 Durations are whole ticks of whatever length. The first engine and memory are meant where none is
 named. The given order of operations says which content is read; engines that are `in_order` keep
 it, others run what is ready.
@@ -111,10 +111,10 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(found.to_json())
         return 0
-    _print(shown)
+    _print(shown, args.seed)
     if compared is not None:
         print()
-        _print(compared)
+        _print(compared, args.seed)
     return 0
 
 
@@ -178,9 +178,9 @@ def _write(args: argparse.Namespace, shown: ShownPlan, compared: ShownPlan | Non
             raise unwritable(path, error, "name a file in a folder that there is") from None
 
 
-def _print(shown: ShownPlan) -> None:
+def _print(shown: ShownPlan, seed: int) -> None:
     from driver.report.terminal.memory_text import plan_lines
 
     print(printable_lines(shown.name))
-    for line in plan_lines(shown.problem, shown.plan):
+    for line in plan_lines(shown.problem, shown.plan, seed=seed):
         print(printable_lines(line))

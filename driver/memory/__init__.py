@@ -21,6 +21,7 @@ from driver.memory.problem import (
     Problem,
     Transfer,
 )
+from driver.memory.replay import Replay, replay, replayed, sampled_ticks
 from driver.memory.validate import GOOD, PlanVerdict, validate
 
 __all__ = [
@@ -40,9 +41,13 @@ __all__ = [
     "PlannedTransfer",
     "Problem",
     "Reason",
+    "Replay",
     "Residency",
     "Transfer",
     "TransferKind",
     "plan",
+    "replay",
+    "replayed",
+    "sampled_ticks",
     "validate",
 ]

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from tilefarm.plural import plural
 
-from driver.memory import Plan, Problem
+from driver.memory import Plan, Problem, replay, sampled_ticks
 from driver.memory.activities import activities, busy_ticks, lanes
 from driver.report.terminal.text_table import text_table
 
+_RUNS: Final = 200
+"""Enough that the tenth and the ninetieth percentile rest on twenty runs each."""
+_MOST_NAMES: Final = 5
 
-def plan_lines(problem: Problem, plan: Plan) -> Iterator[str]:
-    """What was planned, how good it is, and what engines and memories are used for."""
+
+def plan_lines(problem: Problem, plan: Plan, *, seed: int = 0) -> Iterator[str]:
+    """What was planned, how good it is, what engines and memories are used for, and what becomes of
+    it as durations vary, where there are samples of them.
+    """
     yield f"{plural(len(problem.ops), 'operation')}, {plural(len(problem.buffers), 'buffer')}"
     yield (
         f"{plan.makespan_ticks} ticks, {plan.gap:.3f} times the bound of {plan.bound_ticks}; "
@@ -43,3 +50,16 @@ def plan_lines(problem: Problem, plan: Plan) -> Iterator[str]:
             for memory in problem.memories
         ],
     )
+    if any(len(set(op.samples)) > 1 for op in problem.ops):
+        yield ""
+        yield from _replay_lines(problem, plan, seed)
+
+
+def _replay_lines(problem: Problem, plan: Plan, seed: int) -> Iterator[str]:
+    said = replay(problem, plan, [*sampled_ticks(problem, _RUNS, seed)])
+    yield (
+        f"as durations vary: {said.median_ticks} ticks in the median of {said.runs} runs, "
+        f"{said.p10_ticks} to {said.p90_ticks} from p10 to p90"
+    )
+    most = [f"{name} {share:.0%}" for name, share in said.criticality[:_MOST_NAMES]]
+    yield f"critical in most runs: {', '.join(most)}"

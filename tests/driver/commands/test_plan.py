@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,21 @@ def test_the_list_scheduler_alone_plans_too(file: Path, capsys: pytest.CaptureFi
     found = Plan.from_json(out)
     assert validate(PROBLEM, found)
     assert found.method.startswith("list scheduling")
+
+
+def test_a_plan_is_replayed_with_the_samples_of_its_operations(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ops = tuple(
+        replace(op, duration_ticks=None, samples=(op.ticks, op.ticks + 1, 3 * op.ticks))
+        for op in PROBLEM.ops
+    )
+    path = tmp_path / "sampled.json"
+    path.write_text(replace(PROBLEM, ops=ops).to_json())
+    code, out, _ = said(capsys, path, "--effort", "1")
+    assert code == 0
+    assert "in the median of 200 runs" in out
+    assert "critical in most runs: " in out
 
 
 def test_json_is_a_plan_that_can_be_compared(
