@@ -96,6 +96,7 @@ void Search::begin(int64_t capacity_nbytes) {
   }
   floor_.assign(sections, 0);
   base_.assign(sections, 0);
+  full_.assign(sections, 1.0);
   left_.assign(sections, 0);
   count_.assign(sections, 0);
   obstacle_.assign(sections, 0);
@@ -125,6 +126,7 @@ void Search::begin(int64_t capacity_nbytes) {
       if (each.begin < capacity_) left_[s] += std::min(each.end, capacity_) - each.begin;
     }
     if (count_[s]) {
+      full_[s] = static_cast<double>(left_[s]) / static_cast<double>(capacity_);
       take_obstacles(s);
     } else {
       floor_[s] = base_[s] = kNever;
@@ -252,7 +254,8 @@ Search::Edge Search::choose(int lo, int hi, bool& fails) {
       }
       if (!found.usable) continue;
       const int options = found.placements + (found.may_raise ? 1 : 0);
-      const double score = options <= 1 ? 0 : options / weight_[edge.section];
+      const double weight = weight_[edge.section] * full_[edge.section];
+      const double score = options <= 1 ? 0 : options / weight;
       if (best.section < 0 || score < best_score ||
           (score == best_score && weight_[edge.section] > weight_[best.section])) {
         best = edge;

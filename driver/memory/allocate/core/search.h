@@ -10,10 +10,10 @@
 // What ends a branch: a section that must hold more bytes than are left; a hole that an unplaced
 // buffer would fit into (one of the placements with the smallest sum of offsets is enough); a
 // skyline that failed before (a table of hashes, kept over restarts). Where no unplaced buffer
-// crosses a moment, both sides are searched apart. The edge is the one with the fewest options by
-// how often its section failed (weighted degree, Boussemart et al., ECAI 2004). Sections, canonical
-// order, dominance and decomposition are MiniMalloc's ideas (Moffitt, ASPLOS 2023, vol. 4);
-// skylines, valleys, the table and weights are not.
+// crosses a moment, both sides are searched apart. The edge is the one with the fewest options for
+// how full its section is and how often it failed (weighted degree, Boussemart et al., ECAI 2004).
+// Sections, canonical order, dominance and decomposition are MiniMalloc's ideas (Moffitt, ASPLOS
+// 2023, vol. 4); skylines, valleys, the table and weights are not.
 
 #ifndef TILEFARM_MEMORY_SEARCH_H_
 #define TILEFARM_MEMORY_SEARCH_H_
@@ -150,7 +150,8 @@ class Search {
   std::vector<Range> parts_;
 
   std::vector<double> key_;     // by item: larger ones are tried first
-  std::vector<double> weight_;  // by section
+  std::vector<double> full_;    // by section: the share of its bytes that are wanted
+  std::vector<double> weight_;  // by section: how often it failed, lately
   std::vector<uint64_t> failed_;
   uint64_t nodes_ = 0;
   uint64_t end_nodes_ = 0;
