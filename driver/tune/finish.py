@@ -120,7 +120,9 @@ class FinalSteps:
                 kept.keep(Reproducer(job=kernel, status=Status.OK))
             say(f"{plural(len(job.calls), 'call')} of {plural(len(job.kernels), 'kernel')}")
             say(f"code {_kib(artifact.code)}, weights {_kib(constants)}")
-            say(f"arena {arena.nbytes / 1024:.0f} KiB")
+            given = arena.picture.given_nbytes
+            moved = f", in the given order of layers {given / 1024:.0f} KiB"
+            say(f"arena {arena.nbytes / 1024:.0f} KiB{moved if given != arena.nbytes else ''}")
         predicted = {
             task.workload: cycles
             for name, task in self._prepared.tasks.items()

@@ -67,6 +67,14 @@ def test_numbers_of_the_summary_are_on_the_page() -> None:
         assert words in text, words
 
 
+def test_what_the_given_order_of_layers_would_take_is_told_where_it_is_more() -> None:
+    summary = a_summary()
+    assert summary.arena is not None
+    assert "in the given order" not in page(summary)
+    arena = replace(summary.arena, given_nbytes=8192)
+    assert "in the given order of layers 8\u202f192" in page(replace(summary, arena=arena))
+
+
 def test_devices_without_counters_have_microseconds_on_the_page() -> None:
     text = page(by_the_clock(a_summary()))
     for words in ("3.03×", "<b>660.0 us</b><span>in kernels", "<b>300.0 us</b>", "812.3 us"):
