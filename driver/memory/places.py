@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from typing import Final
 
+from driver.memory.allocate import Allocation, Interval, allocate
 from driver.memory.best.decoder import Action, Decoded, Move, move_of
 from driver.memory.bounds import live_nbytes
 from driver.memory.instance import Instance
-from driver.memory.packing import packed
 from driver.memory.plan import Bound, Reason, Residency
 from driver.memory.problem import Memory, Problem
-from driver.memory.span import Span
+
+_NODES: Final = 50_000
+"""Of the exact search for one schedule's addresses: some 50 ms."""
+_SECONDS: Final = 60.0
+"""Only on a machine that hardly gets on: `nodes` end the search, so that it ends the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +40,11 @@ class _Stay:
     reason: Reason
 
 
-def placed(problem: Problem, instance: Instance, found: Decoded, seed: int) -> Places:
-    """The lowest places that were found for a schedule; they may exceed a capacity."""
+def placed(problem: Problem, instance: Instance, found: Decoded, seed: int) -> Places | None:
+    """The lowest places that were found for a schedule; they may exceed a capacity.
+
+    None where buffers that are pinned to the same bytes are there at once.
+    """
     stays = sorted(_stays(problem, instance, found), key=lambda s: (s.begin, s.buffer))
     residencies: list[Residency] = []
     peaks, bounds, methods = [], [], []
@@ -45,13 +52,15 @@ def placed(problem: Problem, instance: Instance, found: Decoded, seed: int) -> P
         mine = [stay for stay in stays if stay.memory == number]
         if not mine:
             continue
-        spans = [_span(instance, stay, memory) for stay in mine]
-        step = min(span.alignment for span in spans)
-        bound = live_nbytes(((s.begin, s.end, s.nbytes) for s in spans), step)
-        best = packed(spans, memory.reserved, goal_nbytes=bound, seed=seed)
+        intervals = [_interval(instance, stay, memory) for stay in mine]
+        step = min(each.alignment for each in intervals)
+        live = live_nbytes(((s.lower, s.upper, s.nbytes) for s in intervals), step)
+        best = _lowest(memory, intervals, seed)
+        if best is None:
+            return None
         peaks.append((memory.name, best.peak_nbytes))
-        bounds.append(Bound(name="live bytes", nbytes=bound, memory=memory.name))
-        methods.append(best.method)
+        bounds.append(Bound(name="live bytes", nbytes=live, memory=memory.name))
+        methods.append("searched" if best.nodes else "packed")
         residencies += (
             _residency(instance, memory, stay, offset)
             for stay, offset in zip(mine, best.offsets, strict=True)
@@ -60,18 +69,9 @@ def placed(problem: Problem, instance: Instance, found: Decoded, seed: int) -> P
 
 
 def fits(problem: Problem, places: Places) -> bool:
-    """Whether every memory has room for what lies in it, and pinned buffers take turns."""
+    """Whether every memory has room for what lies in it."""
     room = {memory.name: memory.capacity_nbytes for memory in problem.memories}
-    pinned = {buffer.name for buffer in problem.buffers if buffer.pinned_at is not None}
-    stays = [r for r in places.residencies if r.buffer in pinned and r.reason is not Reason.SAVED]
-    return all(not room[name] or peak <= room[name] for name, peak in places.peaks) and not any(
-        a.memory == b.memory
-        and a.begin < b.end
-        and b.begin < a.end
-        and a.offset < b.end_offset
-        and b.offset < a.end_offset
-        for a, b in combinations(stays, 2)
-    )
+    return all(not room[name] or peak <= room[name] for name, peak in places.peaks)
 
 
 def _stays(problem: Problem, instance: Instance, found: Decoded) -> Iterator[_Stay]:
@@ -113,15 +113,34 @@ def _reason(instance: Instance, by: int | None) -> Reason:
     return Reason.READ if by < 0 or by >= instance.operations else Reason.WRITTEN
 
 
-def _span(instance: Instance, stay: _Stay, memory: Memory) -> Span:
+def _lowest(memory: Memory, intervals: Sequence[Interval], seed: int) -> Allocation | None:
+    """The lowest offsets that were found; they may exceed the capacity. None where pins collide."""
+    room = memory.capacity_nbytes or None
+    tries: tuple[tuple[int | None, int], ...] = ((room, _NODES), (None, 0))
+    for capacity_nbytes, nodes in tries:
+        found = allocate(
+            intervals,
+            capacity_nbytes=capacity_nbytes,
+            reserved=memory.reserved,
+            smallest=True,
+            nodes=nodes,
+            seconds=_SECONDS,
+            seed=seed,
+        )
+        if isinstance(found, Allocation):
+            return found
+    return None
+
+
+def _interval(instance: Instance, stay: _Stay, memory: Memory) -> Interval:
     buffer = instance.buffers[stay.buffer]
     is_copy = stay.reason is Reason.SAVED
-    return Span(
-        begin=stay.begin,
-        end=stay.end,
+    return Interval(
+        lower=stay.begin,
+        upper=stay.end,
         nbytes=buffer.nbytes,
         alignment=memory.alignment if is_copy else buffer.alignment,
-        pinned_at=None if is_copy else buffer.pinned_at,
+        fixed_offset=None if is_copy else buffer.pinned_at,
     )
 
 

@@ -12,6 +12,8 @@ from dataclasses import replace
 from enum import StrEnum
 from typing import Final
 
+from tilefarm.errors import UserError
+
 from driver.memory.best.decoder import Decoded, Move, decoded, move_of
 from driver.memory.best.search import Found, first_sequences, searched
 from driver.memory.bounds import makespan_bounds
@@ -103,7 +105,7 @@ def _searched(
         found = replace(found, is_cut_short=found.is_cut_short or is_late)
         for each in found.best:
             places = placed(problem, instance, each, seed)
-            if fits(problem, places):
+            if places is not None and fits(problem, places):
                 made = _plan(problem, instance, each, places, _method(found, share, places))
                 return replace(made, bounds=places.bounds), closest
             closest = places if closest is None else closest
@@ -148,6 +150,11 @@ def _nowhere(problem: Problem, instance: Instance, closest: Places | None, seed:
         free = decoded(endless, first_sequences(endless)[0])
         assert free is not None
         closest = placed(problem, instance, free, seed)
+    if closest is None:
+        raise UserError(
+            "no plan was found in which pinned buffers do not want the same bytes at once",
+            "other offsets to pin them at",
+        )
     peaks = dict(closest.peaks)
     over = [m for m in problem.memories if 0 < m.capacity_nbytes < peaks.get(m.name, 0)]
     memory = over[0] if over else problem.memories[0]

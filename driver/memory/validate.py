@@ -393,7 +393,8 @@ def _sums(both: _Both) -> Iterator[PlanVerdict]:
     if plan.makespan_ticks != makespan:
         yield PlanVerdict("sums", f"the makespan is {makespan}, not {plan.makespan_ticks}")
     for memory in both.memories:
-        peak = max((r.end_offset for r in plan.residencies if r.memory == memory), default=0)
+        mine = (r.end_offset for r in plan.residencies if r.memory == memory and r.nbytes)
+        peak = max(mine, default=0)
         if plan.peak_nbytes(memory) != peak:
             yield PlanVerdict("sums", f"the peak of {memory} is {peak}")
     first = {name for name, homes in both.homes.items() if homes[0].reason is Reason.READ}

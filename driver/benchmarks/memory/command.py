@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from driver.benchmarks.command_line import add_gate, gated, tell
 from driver.benchmarks.figures import Figure, figure_table
-from driver.benchmarks.memory import challenging, everyday, tight
+from driver.benchmarks.memory import challenging, everyday, orders, tight
 from driver.environment import machine
 
 _EPILOG: Final = """\
@@ -44,6 +44,9 @@ def run(args: argparse.Namespace) -> int:
         )
     groups["everyday graphs, the smallest peak"] = everyday.figures(time.process_time)
     groups["rectangles cut into buffers, no byte to spare"] = tight.figures(time.process_time)
+    groups["cells that no person wired, the peak of usual orders by the best one's"] = (
+        orders.figures(time.process_time)
+    )
     tell(args, _lines(groups), lambda: _document(groups))
     return gated(args, [figure for figures in groups.values() for figure in figures])
 

@@ -126,7 +126,7 @@ it finds most, dilated ones, pooling, none.
 """
 
 
-def unlike_branches(seed: int, branches: int = 16) -> Cell:
+def unlike_branches(seed: int, branches: int = 24) -> Cell:
     """As in SwiftNet: branches of one to three convolutions, wide and narrow, that read and add one
     another; what nobody reads is concatenated.
     """

@@ -179,9 +179,9 @@ def _saved(schedule: Schedule) -> Iterator[tuple[int, int, int]]:
 
 def _peaks(problem: Problem, residencies: Sequence[Residency]) -> Iterator[tuple[str, int]]:
     for memory in problem.memories:
-        ends = [each.end_offset for each in residencies if each.memory == memory.name]
-        if ends:
-            yield memory.name, max(ends)
+        mine = [each for each in residencies if each.memory == memory.name and each.nbytes]
+        if mine:
+            yield memory.name, max(each.end_offset for each in mine)
 
 
 def _bounds(

@@ -91,7 +91,7 @@ def test_a_chain_alternates_between_two_places() -> None:
     found = planned(chain(512, 512, 512))
     assert found.offsets == {"b0": 0, "b1": 512, "b2": 0}
     assert peak_of(found) == (1024, 1024)
-    assert found.method == "best of 1 schedules; linear scan"
+    assert found.method == "best of 1 schedules; packed"
     assert (found.makespan_ticks, found.gap) == (3, 1.0)
 
 

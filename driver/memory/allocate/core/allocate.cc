@@ -69,7 +69,7 @@ class Portfolio {
 
   void pack_in_orders() {
     outcome_.peak_nbytes = problem_.fixed_peak_nbytes;
-    for (int each = 0; each < kOrders && !is_good_enough() && !(each && is_over()); each++) {
+    for (int each = 0; each < kOrders && !is_good_enough() && !(each && limits_.over()); each++) {
       std::vector<int> order = packing_order(problem_, each);
       Offsets offsets;
       pack(problem_, order, offsets);

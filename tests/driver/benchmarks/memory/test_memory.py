@@ -11,7 +11,7 @@ from kit.allocating import no_allocator
 from kit.built import require
 from tilefarm.errors import DataError
 
-from driver.benchmarks.memory import challenging, command, everyday, tight
+from driver.benchmarks.memory import challenging, command, everyday, orders, tight
 
 
 @pytest.fixture(autouse=True)
@@ -33,12 +33,15 @@ def test_rows_with_goals(
 ) -> None:
     monkeypatch.setattr(everyday, "GRAPHS", 5)
     monkeypatch.setattr(tight, "COUNTS", (20,))
+    monkeypatch.setattr(orders, "SEEDS", {"random wires": 1, "searched cells": 1})
     args = argparse.Namespace(files=None, json=True, gate=True)
     assert command.run(args) == 0
     groups = json.loads(capsys.readouterr().out)["groups"]
     rows = {row["name"]: row for figures in groups.values() for row in figures}
     assert rows["proven"]["value"] == rows["proven"]["goal"] == 5
     assert rows["solved"]["value"] == 100
+    assert rows["proven orders"]["value"] == 2
+    assert rows["breadth-first, all"]["value"] > rows["as written, all"]["value"] > 1
     args = argparse.Namespace(files=None, json=False, gate=False)
     assert command.run(args) == 0
     assert "mean of a graph" in capsys.readouterr().out
