@@ -38,7 +38,7 @@ _COLUMNS: Final[Mapping[str, str]] = {
 """Names of columns: what they mean."""
 
 _REQUIRED: Final = ("id", "lower", "upper", "size")
-_INTEGER: Final = re.compile(r"-?[0-9]{1,19}")
+_INTEGER: Final = re.compile(r" *-?[0-9]{1,19} *")
 _GAP: Final = re.compile(r"(-?[0-9]{1,19})-(-?[0-9]{1,19})")
 _HINT: Final = "rows as `id,lower,upper,size`, as google/minimalloc writes them"
 
@@ -129,26 +129,29 @@ def _row(
     if len(fields) != count:
         raise ValueError(f"{len(fields)} fields instead of {count}")
 
-    def number(column: str) -> int:
-        text = fields[known[column]].strip()
-        if not _INTEGER.fullmatch(text):
-            raise ValueError(f"{column} is {text[:40]!r}, not a number")
-        return int(text)
-
-    begin, end = number("lower"), number("upper") + included
+    begin = _number(fields, known, "lower")
+    end = _number(fields, known, "upper") + included
     gaps = fields[known["gaps"]] if "gaps" in known else ""
     first, *later = _lifetimes(begin, end, gaps, included) if gaps else [(begin, end)]
+    is_fixed = "offset" in known and fields[known["offset"]]
     interval = Interval(
         lower=first[0],
         upper=first[1],
-        nbytes=number("size"),
-        alignment=number("alignment") if "alignment" in known else 1,
-        fixed_offset=number("offset") if "offset" in known and fields[known["offset"]] else None,
+        nbytes=_number(fields, known, "size"),
+        alignment=_number(fields, known, "alignment") if "alignment" in known else 1,
+        fixed_offset=_number(fields, known, "offset") if is_fixed else None,
         later=tuple(later),
     )
     if why := flaw(interval):
         raise ValueError(why)
     return NamedInterval(fields[known["id"]].strip(), interval)
+
+
+def _number(fields: Sequence[str], known: Mapping[str, int], column: str) -> int:
+    text = fields[known[column]]
+    if not _INTEGER.fullmatch(text):
+        raise ValueError(f"{column} is {text[:40]!r}, not a number")
+    return int(text)
 
 
 def _lifetimes(begin: int, end: int, gaps: str, included: int) -> list[tuple[int, int]]:

@@ -36,15 +36,23 @@ def flaw(interval: Interval) -> str:
         return f"{interval.nbytes} bytes"
     if interval.alignment < 1:
         return f"an alignment of {interval.alignment}"
-    for lower, upper in interval.lifetimes:
+    if not -END < interval.lower < interval.upper < END:
+        return f"it lives from {interval.lower} to {interval.upper}"
+    if interval.later and (why := _later_flaw(interval)):
+        return why
+    fixed = interval.fixed_offset
+    if fixed is not None and (fixed < 0 or fixed % interval.alignment):
+        return f"it cannot lie at {fixed} with an alignment of {interval.alignment}"
+    return ""
+
+
+def _later_flaw(interval: Interval) -> str:
+    for lower, upper in interval.later:
         if not -END < lower < upper < END:
             return f"it lives from {lower} to {upper}"
     for (_, end), (begin, _) in pairwise(sorted(interval.lifetimes)):
         if begin < end:
             return f"its lifetimes overlap at {begin}"
-    fixed = interval.fixed_offset
-    if fixed is not None and (fixed < 0 or fixed % interval.alignment):
-        return f"it cannot lie at {fixed} with an alignment of {interval.alignment}"
     return ""
 
 
