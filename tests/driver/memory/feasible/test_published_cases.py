@@ -161,6 +161,25 @@ def test_a5_the_second_output_leaves_and_a_load_waits() -> None:
     assert found.makespan_ticks <= 8
 
 
+def test_a6_parts_leave_and_come_back_as_the_whole() -> None:
+    """In a graph of ours of that form: eight buffers, one of them written in two halves."""
+    text = (
+        "I ->in\nD in->low\nD in->high\nD in->a\nD a->b\nD a b->d\n"
+        "D d m->r0\nD low r0->r1\nD high r1->r2\nO r2->"
+    )
+    problem = graph(text, equal("in m a b d r0 r1 r2", 393_216))
+    halves = tuple(
+        Buffer(name=name, nbytes=196_608, view_of="m", view_offset=offset)
+        for name, offset in (("low", 0), ("high", 196_608))
+    )
+    found = feasible(replace(problem, buffers=(*problem.buffers, *halves)))
+    assert [(each.buffer, each.kind) for each in found.transfers] == [
+        ("m", TransferKind.SAVE),
+        ("m", TransferKind.READ),
+    ]
+    assert found.peak_nbytes("fast") == 1_179_648
+
+
 def test_a7_a_result_waits_for_the_bytes_of_another() -> None:
     problem = graph("I ->b0\nD b0->b1\nO b1->\nD b0->b2\nO b2->", equal("b0 b1 b2", 602_112))
     found = feasible(problem)
