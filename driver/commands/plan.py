@@ -27,6 +27,7 @@ EPILOG: Final = """\
 examples:
   tilefarm plan zoo:resnet18
   tilefarm plan problem.json --html plan.html --trace plan-trace.json
+  tilefarm plan problem.json --mode exact --seconds 120
   tilefarm plan problem.json --json > plan.json
   tilefarm plan problem.json --compare plan.json --html both.html
 
@@ -54,9 +55,12 @@ Durations are whole ticks of whatever length. The first engine and memory are me
 named. The given order of operations says which content is read; engines that are `in_order` keep
 it, others run what is ready.
 
-The plan is the shortest that was found; of those the one that moves the fewest bytes besides what
-must be moved, and of those the one with the smallest peak. It is proved by a validator that shares
-nothing with the search. Same problem, seed and effort, same plan, unless --seconds end the search.
+The feasible scheduler is that of Intel's npu_compiler: demand-driven loads, prefetching in two
+passes, forced spills. The best plan is never longer: it is the shortest that was found; of those
+the one that moves the fewest bytes besides what must be moved, and of those the one with the
+smallest peak. The exact one goes on from there until nothing is shorter, or --seconds are over.
+Every plan is proved by a validator that shares nothing with these. Same problem, seed and effort,
+same plan, unless --seconds end the search.
 
 exit codes: 0 done; 1 there is no plan: the reason is told; 2 bad input
 """
@@ -75,9 +79,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     option("--json", action="store_true", help="the plan as one JSON document")
     option(
         "--mode",
-        choices=("best", "feasible"),
+        choices=("feasible", "best", "exact"),
         default="best",
-        help="best: searched; feasible: the list scheduler alone, as npu_compiler's",
+        help="feasible: the list scheduler of npu_compiler; best: a search; exact: that, and then a"
+        " solver (OR-Tools, an extra), for small problems (default: best)",
     )
     add_number(parser, "effort", "operations that the search decodes", default=_EFFORT)
     add_number(parser, "seconds", "after which the best so far is taken", default=_SECONDS)

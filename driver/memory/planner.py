@@ -1,7 +1,8 @@
-"""From a problem to a plan, in one of two modes.
+"""From a problem to a plan, in one of three modes.
 
 `feasible` is the published list scheduler, which allocates addresses as it goes; `best` searches
-schedules, then addresses for them, and takes the feasible plan where it found none better.
+schedules, then addresses for them, and takes the feasible plan where it found none better; `exact`
+asks a solver whether there is a better one still.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from tilefarm.errors import UserError
 from driver.memory.best.decoder import Decoded, Move, decoded, move_of
 from driver.memory.best.search import Found, first_sequences, searched
 from driver.memory.bounds import makespan_bounds
+from driver.memory.exact import solved
 from driver.memory.feasible.planner import feasible_plan
 from driver.memory.instance import Instance, instance_of
 from driver.memory.order import least_peak_sequence
@@ -36,6 +38,7 @@ class Mode(StrEnum):
 
     FEASIBLE = "feasible"
     BEST = "best"
+    EXACT = "exact"
 
 
 def plan(
@@ -50,11 +53,12 @@ def plan(
     """The shortest plan that was found, of those the one that moves the fewest bytes besides, of
     those the one with the smallest peak. `validate` proves it from scratch.
 
-    Same problem, mode, seed and effort, same plan, unless `seconds` end the search of `best`; then
+    Same problem, mode, seed and effort, same plan, unless `seconds` end the search; then
     `Plan.method` says so.
 
     Raises:
         UserError: the problem contradicts itself.
+        SettingsError: the mode `exact` without its solver.
     """
     deadline = clock() + seconds
     require_sound(problem)
@@ -64,11 +68,15 @@ def plan(
     bounds = tuple(makespan_bounds(problem, instance))
     plans = [found for found in [feasible_plan(problem, instance)] if found is not None]
     closest: Places | None = None
-    if mode is Mode.BEST:
+    if mode is not Mode.FEASIBLE:
         best, closest = _searched(
             problem, instance, bounds, seed, effort, is_over=lambda: clock() >= deadline
         )
         plans = [best, *plans] if best is not None else plans
+    if mode is Mode.EXACT:
+        left = max(1.0, deadline - clock())
+        exact, bound = _solved(problem, instance, plans, seed, left)
+        plans, bounds = [*plans, *exact], (*bounds, *bound)
     if not plans:
         return _nowhere(problem, instance, closest, seed)
     found = min(plans, key=_cost)
@@ -112,6 +120,25 @@ def _searched(
         if not any(instance.capacities):
             break
     return None, closest
+
+
+def _solved(
+    problem: Problem, instance: Instance, plans: Sequence[Plan], seed: int, seconds: float
+) -> tuple[list[Plan], list[Bound]]:
+    """The plan of a solver, if it has one that finds addresses, and the bound that it proved."""
+    most = min(
+        (each.makespan_ticks for each in plans), default=sum(step.ticks for step in instance.steps)
+    )
+    found = solved(instance, at_most=most, seconds=seconds, seed=seed)
+    bounds = [Bound(name="constraint model", ticks=found.bound_ticks)] if found.bound_ticks else []
+    if found.best is None:
+        return [], bounds
+    places = placed(problem, instance, found.best, seed)
+    if not fits(problem, places):
+        return [], bounds
+    words = "constraint model" + ("" if found.is_optimal else ", ended by its time limit")
+    made = _plan(problem, instance, found.best, places, f"{words}; {places.method}")
+    return [replace(made, bounds=places.bounds)], bounds
 
 
 def _method(found: Found, share: float, places: Places) -> str:
