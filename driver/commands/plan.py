@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from driver.memory import Plan, Problem
     from driver.report.memory_page import ShownPlan
 
-_EFFORT: Final = 150_000
+_EFFORT: Final = 100_000
 _SECONDS: Final = 60
 
 EPILOG: Final = """\

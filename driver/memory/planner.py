@@ -27,8 +27,10 @@ from driver.memory.plan import Bound, Infeasible, Plan, PlannedOp, PlannedTransf
 from driver.memory.problem import Problem
 from driver.memory.soundness import require_sound
 
-EFFORT: Final = 150_000
+EFFORT: Final = 100_000
 """Operations and transfers that the search decodes besides its first schedules: about a second."""
+_FAVOURITES: Final = 2
+"""Schedules of one room with which the search of the next smaller one begins."""
 _ROOMS: Final = (1.0, 0.97, 0.94, 0.9, 0.85, 0.8)
 """Shares of a memory within which schedules are searched, as addresses are found for none above."""
 
@@ -99,17 +101,19 @@ def _searched(
     tries = effort // max(1, len(instance.steps))
     least = least_peak_sequence(instance, most_states=effort, is_over=is_over)
     is_late = least is not None and is_over()
+    favourites = [least] if least else []
     closest: Places | None = None
     for share in _ROOMS:
         room = tuple(int(share * capacity) for capacity in instance.capacities)
         found = searched(
             replace(instance, capacities=room),
-            least if share == 1 else None,
+            favourites,
             bound=max((b.ticks for b in bounds), default=0),
-            tries=tries,
+            tries=tries if share == 1 else tries // len(_ROOMS),
             seed=seed,
             is_over=is_over,
         )
+        favourites = [each.tokens for each in found.best[:_FAVOURITES]] or favourites
         found = replace(found, is_cut_short=found.is_cut_short or is_late)
         for each in found.best:
             places = placed(problem, instance, each, seed)

@@ -21,6 +21,8 @@ from driver.memory.instance import Instance
 
 LEADS: Final = (0, 1, 2, 4, 8)
 """How many steps that are no loads a load is begun ahead of its first user."""
+_LEAST_FIRSTS: Final = 4
+"""Sequences that are looked at of a problem so large that its effort is for none."""
 _KEPT: Final = 8
 """Schedules that may all be asked for addresses."""
 _CLIMBS: Final = 12
@@ -88,30 +90,32 @@ class Found:
 
 def searched(
     instance: Instance,
-    favourite: Sequence[Token] | None,
+    favourites: Sequence[Sequence[Token]] = (),
     *,
     bound: int,
     tries: int,
     seed: int,
     is_over: Callable[[], bool],
 ) -> Found:
-    """The best schedules of `tries` sequences, or of those until `is_over`: `favourite` first.
+    """The best schedules of `tries` sequences, or of those until `is_over`: `favourites` first.
 
     Ends early where the makespan is `bound` and nothing is moved that need not be.
     """
     rng = random.Random(seed)
     pool = _Pool()
-    for tokens in (*([favourite] if favourite else []), *first_sequences(instance)):
-        for rule in RULES:
-            pool.add(decoded(instance, tokens, rule), rule)
-            if pool.kept and (is_over() or pool.is_best(bound)):
-                return pool.found(is_cut_short=not pool.is_best(bound))
+    sequences = (*favourites, *first_sequences(instance))
+    firsts = [(tokens, rule) for rule in RULES for tokens in sequences]
+    for tokens, rule in firsts[: max(_LEAST_FIRSTS, tries // 2)]:
+        pool.add(decoded(instance, tokens, rule), rule)
+        if pool.kept and (is_over() or pool.is_best(bound)):
+            return pool.found(is_cut_short=not pool.is_best(bound))
     if not pool.kept:
         return pool.found()
+    left = max(0, tries - len(firsts))
     for turn in range(_CLIMBS):
         start, rule = pool.kept[turn % len(pool.kept)] if turn % 2 else pool.kept[0]
         climb = _Climb(instance, start, rule, rng)
-        for _ in range(tries // _CLIMBS):
+        for _ in range(left // _CLIMBS):
             pool.add(climb.step(), rule)
             if is_over() or pool.is_best(bound):
                 return pool.found(is_cut_short=not pool.is_best(bound))

@@ -51,7 +51,7 @@ def test_its_bound_is_that_of_any_order_of_transfers() -> None:
     from driver.memory.exact import solved
 
     instance = instance_of(scratchpad_graph(9, 7))
-    best = searched(instance, None, bound=0, tries=4000, seed=1, is_over=lambda: False).best[0]
+    best = searched(instance, bound=0, tries=4000, seed=1, is_over=lambda: False).best[0]
     exact = solved(instance, at_most=best.makespan, seconds=20)
     assert exact.is_optimal
     assert exact.bound_ticks == best.makespan
