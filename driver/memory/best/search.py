@@ -204,7 +204,7 @@ class _Climb:
         moved = [tokens[each] for each in taken]
         for each in reversed(taken):
             del tokens[each]
-        tokens[to : to] = moved
+        tokens[to:to] = moved
 
     def _conflict(self, token: Token, other: Token, step: int) -> bool:
         steps = self._instance.steps
