@@ -138,7 +138,7 @@ def _solved(
     if found.best is None:
         return [], bounds
     places = placed(problem, instance, found.best, seed)
-    if not fits(problem, places):
+    if places is None or not fits(problem, places):
         return [], bounds
     words = "constraint model" + ("" if found.is_optimal else ", ended by its time limit")
     made = _plan(problem, instance, found.best, places, f"{words}; {places.method}")
