@@ -30,6 +30,7 @@ examples:
   tilefarm plan problem.json --mode exact --seconds 120
   tilefarm plan problem.json --json > plan.json
   tilefarm plan problem.json --compare plan.json --html both.html
+  tilefarm plan A.1048576.csv --capacity 1048576 --csv offsets.csv
 
 A network is planned as its program is: kernels one after the other, intermediate tensors in the
 least memory that is found. A problem says what there is, in JSON; what a row lacks is as here:
@@ -62,6 +63,9 @@ smallest peak. The exact one goes on from there until nothing is shorter, or --s
 Every plan is proved by a validator that shares nothing with these. Same problem, seed and effort,
 same plan, unless --seconds end the search.
 
+A CSV has buffers with given lifetimes, as google/minimalloc writes them (id,lower,upper,size, and
+alignment, gaps, offset): offsets are found, the smallest peak or any within --capacity.
+
 exit codes: 0 done; 1 there is no plan: the reason is told; 2 bad input
 """
 
@@ -69,7 +73,7 @@ exit codes: 0 done; 1 there is no plan: the reason is told; 2 bad input
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options and the examples."""
     option = parser.add_argument
-    option("model", metavar=f"{MODEL}|PROBLEM.json", help="a network, or a problem")
+    option("model", metavar=f"{MODEL}|PROBLEM.json|FILE.csv", help="a network, or a problem")
     option(
         "--compare", type=Path, metavar="PLAN.json", help="another plan of it, shown beside ours"
     )
@@ -84,6 +88,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="feasible: the list scheduler of npu_compiler; best: a search; exact: that, and then a"
         " solver (OR-Tools, an extra), for small problems (default: best)",
     )
+    add_number(parser, "capacity", "bytes that a FILE.csv may take, 0 for any", default=0, least=0)
     add_number(parser, "effort", "operations that the search decodes", default=_EFFORT)
     add_number(parser, "seconds", "after which the best so far is taken", default=_SECONDS)
     add_seed(parser, "of the search")
@@ -95,6 +100,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Do it; the exit code."""
     quiet_libraries()
+    if args.model.endswith(".csv"):
+        from driver.commands.offsets import allocated
+
+        return allocated(args)
     from driver.memory import Infeasible, Mode, plan
     from driver.report.memory_page import ShownPlan
 

@@ -79,7 +79,10 @@ def dependencies(problem: Problem) -> tuple[tuple[int, ...], ...]:
             elif others := set(writers[root]) - {at}:
                 mine |= others
             else:
-                raise UserError(f"operation {op.name} reads {name}, which nobody writes")
+                raise UserError(
+                    f"operation {op.name} reads {name}, which nobody writes",
+                    "an operation that writes it, or a `first_content` for it",
+                )
         for name in op.writes:
             mine |= _write(versions[place[name].root], at, name, place)
         before.append(mine - {at} | {number[name] for name in op.after})
@@ -117,4 +120,7 @@ def _require_an_order(problem: Problem, before: Sequence[set[int]]) -> None:
     stuck = [problem.ops[at].name for at, count in enumerate(left) if count]
     if stuck:
         names = ", ".join(stuck[:_MOST_NAMES]) + (", ..." if len(stuck) > _MOST_NAMES else "")
-        raise UserError(f"operations wait for one another: {names}")
+        raise UserError(
+            f"operations wait for one another: {names}",
+            "another order of the rows, or fewer `after` and `in_order`",
+        )

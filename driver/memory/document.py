@@ -6,12 +6,14 @@ from dataclasses import MISSING, fields, is_dataclass
 from enum import StrEnum
 from functools import cache
 from types import NoneType, UnionType
-from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, Final, TypeVar, get_args, get_origin, get_type_hints
 
 from tilefarm.documents import decoded
 from tilefarm.errors import UserError
 
 Record = TypeVar("Record")
+
+_REMEDY: Final = "`tilefarm plan --help` shows such a document"
 
 
 def record_of(kind: type[Record], text: str | bytes, *, schema: int) -> Record:
@@ -23,10 +25,10 @@ def record_of(kind: type[Record], text: str | bytes, *, schema: int) -> Record:
     try:
         document = decoded(text)
     except ValueError as error:
-        raise UserError(f"not JSON: {error}") from None
+        raise UserError(f"not JSON: {error}", _REMEDY) from None
     name = kind.__name__.lower()
     if not isinstance(document, dict):
-        raise UserError(f"a {name} is a JSON object, not {_shown(document)}")
+        raise UserError(f"a {name} is a JSON object, not {_shown(document)}", _REMEDY)
     found = document.pop("schema", None)
     if found != schema:
         raise UserError(
@@ -45,7 +47,7 @@ def _kinds(record: Any) -> dict[str, Any]:
 
 def _record(kind: type[Any], value: Any, place: str) -> Any:
     if not isinstance(value, dict):
-        raise UserError(f"{place}: an object is wanted, not {_shown(value)}")
+        raise UserError(f"{place}: an object is wanted, not {_shown(value)}", _REMEDY)
     kinds: dict[str, Any] = _kinds(kind)  # type: ignore[arg-type]
     known = [field.name for field in fields(kind)]
     for key in value:
@@ -53,7 +55,7 @@ def _record(kind: type[Any], value: Any, place: str) -> Any:
             raise UserError(f"{place} has no {key!r}", f"one of {', '.join(known)}")
     for field in fields(kind):
         if field.name not in value and field.default is MISSING:
-            raise UserError(f"{place} lacks {field.name!r}")
+            raise UserError(f"{place} lacks {field.name!r}", _REMEDY)
     return kind(**{key: _value(kinds[key], each, f"{place}.{key}") for key, each in value.items()})
 
 
@@ -68,20 +70,20 @@ def _value(kind: Any, value: Any, place: str) -> Any:
         return _record(kind, value, place)  # type: ignore[arg-type]
     if issubclass(kind, StrEnum):
         if value not in list(kind):
-            raise UserError(f"{place}: {_shown(value)} is none of {', '.join(kind)}")
+            raise UserError(f"{place}: {_shown(value)} is none of {', '.join(kind)}", _REMEDY)
         return kind(value)
     if type(value) is not kind:
-        raise UserError(f"{place}: {_WORDS[kind]} is wanted, not {_shown(value)}")
+        raise UserError(f"{place}: {_WORDS[kind]} is wanted, not {_shown(value)}", _REMEDY)
     return value
 
 
 def _items(kinds: tuple[Any, ...], value: Any, place: str) -> tuple[Any, ...]:
     if not isinstance(value, list):
-        raise UserError(f"{place}: a list is wanted, not {_shown(value)}")
+        raise UserError(f"{place}: a list is wanted, not {_shown(value)}", _REMEDY)
     if kinds[-1] is Ellipsis:
         kinds = (kinds[0],) * len(value)
     elif len(kinds) != len(value):
-        raise UserError(f"{place}: {len(kinds)} values are wanted, not {len(value)}")
+        raise UserError(f"{place}: {len(kinds)} values are wanted, not {len(value)}", _REMEDY)
     pairs = zip(kinds, value, strict=True)
     return tuple(_value(kind, each, f"{place}[{at}]") for at, (kind, each) in enumerate(pairs))
 

@@ -17,7 +17,7 @@ MOST: Final = 1 << 53
 def require_sound(problem: Problem) -> None:
     """Raises UserError with the first thing that contradicts itself or cannot be."""
     for what in _faults(problem):
-        raise UserError(what)
+        raise UserError(what, "`tilefarm plan --help` says what each row of a problem means")
 
 
 def _faults(problem: Problem) -> Iterator[str]:

@@ -118,7 +118,9 @@ def _rows(intervals: Sequence[Interval], reserved: Sequence[tuple[int, int]]) ->
     first, lower, upper = [0], list[int](), list[int]()
     for number, interval in enumerate(intervals):
         if why := flaw(interval):
-            raise UserError(f"buffer {number} of {len(intervals)}: {why}")
+            raise UserError(
+                f"buffer {number} of {len(intervals)}: {why}", "correct this buffer's numbers"
+            )
         for begin, end in _joined(interval.lifetimes):
             lower.append(begin)
             upper.append(end)

@@ -8,6 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from kit.allocating import no_allocator
+from kit.built import require
 
 from driver.benchmarks.memory.scratchpad_graphs import GraphKind, scratchpad_graph
 from driver.cli import main
@@ -145,3 +147,37 @@ def test_the_problem_of_the_help_is_one() -> None:
     text = EPILOG[EPILOG.index('  {"schema"') : EPILOG.index("\n\nBesides")]
     problem = Problem.from_json(text)
     assert {op.name for op in problem.ops} == {"conv"}
+
+
+CSV = "id,lower,upper,size\nb1,0,3,4\nb2,3,9,4\nb3,0,9,4\nb4,9,21,4\n"
+
+
+def test_lifetimes_are_given_offsets(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    require(no_allocator)
+    file, page, out_csv = (tmp_path / name for name in ("a.csv", "a.html", "out.csv"))
+    file.write_text(CSV)
+    code, out, _ = said(capsys, file, "--capacity", "8", "--html", page, "--csv", out_csv)
+    assert code == 0
+    assert out.splitlines()[0] == "4 buffers, peak 8 bytes, which is the smallest there is"
+    assert page.read_text().count('class="tensor"') == 4
+    offsets = {
+        row["id"]: int(row["offset"]) for row in csv.DictReader(out_csv.read_text().splitlines())
+    }
+    assert sorted(offsets[name] for name in ("b1", "b3")) == [0, 4]
+    code, out, _ = said(capsys, file, "--json")
+    assert json.loads(out)["peak_nbytes"] == 8
+    code, out, _ = said(capsys, file, "--capacity", "7")
+    assert (code, out) == (1, "no allocation fits 7 bytes: 8 are needed at least\n")
+
+
+def test_a_bad_row_or_a_schedule_s_option_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text("id,lower,upper,size\nb1,0,x,4\n")
+    code, _, err = said(capsys, file)
+    assert code == 2
+    assert "a.csv:2: " in err
+    code, _, err = said(capsys, file, "--trace", tmp_path / "t.json")
+    assert code == 2
+    assert "--trace is of schedules" in err

@@ -11,7 +11,14 @@ from kit.allocating import no_allocator
 from kit.built import require
 from tilefarm.errors import DataError
 
-from driver.benchmarks.memory import challenging, command, everyday, orders, tight
+from driver.benchmarks.memory import (
+    challenging,
+    command,
+    everyday,
+    orders,
+    schedules,
+    tight,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -34,6 +41,8 @@ def test_rows_with_goals(
     monkeypatch.setattr(everyday, "GRAPHS", 5)
     monkeypatch.setattr(tight, "COUNTS", (20,))
     monkeypatch.setattr(orders, "SEEDS", {"random wires": 1, "searched cells": 1})
+    monkeypatch.setattr(schedules, "GRAPHS", 1)
+    monkeypatch.setattr(schedules, "LARGE", {20: 60.0})
     args = argparse.Namespace(files=None, json=True, gate=True)
     assert command.run(args) == 0
     groups = json.loads(capsys.readouterr().out)["groups"]
@@ -41,6 +50,7 @@ def test_rows_with_goals(
     assert rows["proven"]["value"] == rows["proven"]["goal"] == 5
     assert rows["solved"]["value"] == 100
     assert rows["proven orders"]["value"] == 2
+    assert 0 < rows["20 operations"]["value"] < 60
     assert rows["breadth-first, all"]["value"] > rows["as written, all"]["value"] > 1
     args = argparse.Namespace(files=None, json=False, gate=False)
     assert command.run(args) == 0
