@@ -134,13 +134,13 @@ def run(args: argparse.Namespace) -> int:
 
 def _problem(args: argparse.Namespace) -> Problem:
     from driver.memory import Problem
-    from driver.program.arena import arena_problem
+    from driver.program.arena import program_problem
     from driver.targets import usable_target
 
     if not args.model.endswith(".json"):
         from driver.network import forms_of
 
-        return arena_problem(forms_of(source_of(args), usable_target(args.target)).network, {})
+        return program_problem(forms_of(source_of(args), usable_target(args.target)).network)
     return Problem.from_json(_read(Path(args.model)))
 
 

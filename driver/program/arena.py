@@ -52,12 +52,7 @@ def plan_arena(network: Network, cycles: Mapping[str, int]) -> Arena:
     Raises:
         AssertionError: the plan does not pass the independent checker (a bug).
     """
-    problem = arena_problem(network, cycles)
-    given = replace(problem, engines=(replace(problem.engines[0], in_order=True),))
-    kept, best = _planned(given), _planned(problem)
-    given_nbytes = kept.peak_nbytes(_ARENA)
-    if best.peak_nbytes(_ARENA) >= given_nbytes:
-        best = kept
+    best, given_nbytes = _chosen(arena_problem(network, cycles))
     steps = {step.name: step for step in network.steps}
     network = replace(network, steps=tuple(steps[name] for name in best.order))
     return Arena(
@@ -66,6 +61,25 @@ def plan_arena(network: Network, cycles: Mapping[str, int]) -> Arena:
         nbytes=best.peak_nbytes(_ARENA),
         picture=_picture(network, best, given_nbytes),
     )
+
+
+def program_problem(network: Network) -> Problem:
+    """What there is to plan of a network, with its steps in the order in which its program runs."""
+    problem = arena_problem(network, {})
+    best, _ = _chosen(problem)
+    ops = {op.name: op for op in problem.ops}
+    return replace(_in_order(problem), ops=tuple(ops[name] for name in best.order))
+
+
+def _chosen(problem: Problem) -> tuple[Plan, int]:
+    """The plan in the given order, or in another one if that is smaller; the given one's bytes."""
+    kept, best = _planned(_in_order(problem)), _planned(problem)
+    given_nbytes = kept.peak_nbytes(_ARENA)
+    return (best if best.peak_nbytes(_ARENA) < given_nbytes else kept), given_nbytes
+
+
+def _in_order(problem: Problem) -> Problem:
+    return replace(problem, engines=(replace(problem.engines[0], in_order=True),))
 
 
 def _planned(problem: Problem) -> Plan:

@@ -16,12 +16,13 @@ from tilefarm.measurement import Role
 from tilefarm.target import TARGETS
 from tilefarm.trace import Trace
 
+from driver.memory import Plan, plan
 from driver.network.graph.ir import Concat, Graph
 from driver.network.integer.network import Network
 from driver.network.integer.reference import run_network, run_workload
 from driver.network.partition.partitioner import partition_network
 from driver.network.quantize.quantizer import quantize
-from driver.program.arena import plan_arena
+from driver.program.arena import plan_arena, program_problem
 from driver.program.deployed import read_program
 from driver.program.model import NetworkProgram, alignment, network_program, program_job
 from driver.tune.output import OutputFolder
@@ -87,6 +88,12 @@ def test_every_tensor_is_aligned_and_the_arena_is_no_larger_than_without_sharing
             assert offset % (SIM.lanes.block if name in views else 256) == 0
     assert len(constants) % 256 == 0
     assert arena.picture.bound_nbytes <= arena.nbytes
+    told = plan(program_problem(network))
+    assert isinstance(told, Plan)
+    assert (told.order, told.peak_nbytes("arena")) == (
+        tuple(step.name for step in network.steps),
+        arena.nbytes,
+    )
     assert {r.name for r in arena.picture.rects} == {
         t.name for t in network.tensors_of("intermediate")
     }
