@@ -13,6 +13,8 @@ from tilefarm.errors import UserError
 
 Record = TypeVar("Record")
 
+_MOST_ITEMS: Final = 200_000
+"""No plan of a problem that is taken has as many; more would only keep people waiting."""
 _REMEDY: Final = "`tilefarm plan --help` shows such a document"
 
 
@@ -80,6 +82,8 @@ def _value(kind: Any, value: Any, place: str) -> Any:
 def _items(kinds: tuple[Any, ...], value: Any, place: str) -> tuple[Any, ...]:
     if not isinstance(value, list):
         raise UserError(f"{place}: a list is wanted, not {_shown(value)}", _REMEDY)
+    if len(value) > _MOST_ITEMS:
+        raise UserError(f"{place}: {len(value)} rows, {_MOST_ITEMS} at most", "a smaller document")
     if kinds[-1] is Ellipsis:
         kinds = (kinds[0],) * len(value)
     elif len(kinds) != len(value):

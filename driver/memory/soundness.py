@@ -13,6 +13,9 @@ from driver.memory.problem import Buffer, EngineKind, FirstContent, Memory, Op, 
 MOST: Final = 1 << 53
 """Bytes and ticks of one thing at most: sums of any number of them are exact in 64 bits."""
 
+MOST_ROWS: Final = 20_000
+"""Operations, and buffers, at most: as many as the allocator takes, and planned in a minute."""
+
 
 def require_sound(problem: Problem) -> None:
     """Raises UserError with the first thing that contradicts itself or cannot be."""
@@ -23,6 +26,9 @@ def require_sound(problem: Problem) -> None:
 def _faults(problem: Problem) -> Iterator[str]:
     if not problem.engines or not problem.memories:
         yield "a problem has an engine and a memory at least"
+    for kind, count in (("operations", len(problem.ops)), ("buffers", len(problem.buffers))):
+        if count > MOST_ROWS:
+            yield f"{count} {kind}, {MOST_ROWS} at most"
     for kind, names in (
         ("engine", [e.name for e in problem.engines]),
         ("memory", [m.name for m in problem.memories]),

@@ -268,6 +268,10 @@ def test_every_plan_is_valid_and_no_better_than_the_bound(problem: Problem) -> N
             '{"schema": 2, "buffers": [], "ops": [], "memories": [{"reserved": [[1]]}]}',
             "problem.memories[0].reserved[0]: 2 values are wanted, not 1",
         ),
+        (
+            '{"schema": 2, "buffers": [], "ops": [' + "1," * 200_000 + "1]}",
+            "problem.ops: 200001 rows, 200000 at most",
+        ),
     ],
 )
 def test_a_document_that_is_no_problem_is_told_with_its_place(text: str, words: str) -> None:

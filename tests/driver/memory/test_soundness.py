@@ -36,6 +36,7 @@ def small(*ops: Op, **fields: Any) -> Problem:
         (replace(GOOD, engines=()), "a problem has an engine and a memory at least"),
         (replace(GOOD, ops=(*GOOD.ops, GOOD.ops[0])), "operation 'load b0' is there twice"),
         (small(Op(name="")), "operation without a name"),
+        (small(*[Op(name="a")] * 20_001), "20001 operations, 20000 at most"),
         (with_memory(capacity_nbytes=-1), "memory scratchpad: capacity -1, alignment 64"),
         (
             with_memory(reserved=((0, 9), (8, 9))),
