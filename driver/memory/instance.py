@@ -64,10 +64,11 @@ class WholeBuffer:
     is_kept: bool = False
     save: tuple[int, int] | None = None
     read: tuple[int, int] | None = None
+    aligned_nbytes: int = field(init=False)
 
-    @property
-    def aligned_nbytes(self) -> int:
-        return -(-self.nbytes // self.alignment) * self.alignment
+    def __post_init__(self) -> None:
+        aligned = -(-self.nbytes // self.alignment) * self.alignment
+        object.__setattr__(self, "aligned_nbytes", aligned)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

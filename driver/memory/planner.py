@@ -31,6 +31,9 @@ EFFORT: Final = 100_000
 """Operations and transfers that the search decodes besides its first schedules: about a second."""
 _FAVOURITES: Final = 2
 """Schedules of one room with which the search of the next smaller one begins."""
+_MANY: Final = 300
+"""Steps from which on addresses take so long that they are looked for only a few times a room."""
+_FEW: Final = 2
 _ROOMS: Final = (1.0, 0.97, 0.94, 0.9, 0.85, 0.8)
 """Shares of a memory within which schedules are searched, as addresses are found for none above."""
 
@@ -115,7 +118,7 @@ def _searched(
         )
         favourites = [each.tokens for each in found.best[:_FAVOURITES]] or favourites
         found = replace(found, is_cut_short=found.is_cut_short or is_late)
-        for each in found.best:
+        for each in found.best[: _FEW if len(instance.steps) > _MANY else None]:
             places = placed(problem, instance, each, seed)
             if places is not None and fits(problem, places):
                 made = _plan(problem, instance, each, places, _method(found, share, places))

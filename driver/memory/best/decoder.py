@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from heapq import heappop, heappush
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from driver.memory.instance import Instance
 
@@ -30,6 +30,9 @@ class Move(IntEnum):
     SAVE = 2
 
 
+_MOVES: Final = tuple(Move)
+
+
 def token_of(move: Move, buffer: int) -> Token:
     """The token of a move of a buffer."""
     return -1 - move - 3 * buffer
@@ -38,12 +41,14 @@ def token_of(move: Move, buffer: int) -> Token:
 def move_of(token: Token) -> tuple[Move, int]:
     """The move and the buffer of a token below 0."""
     buffer, move = divmod(-1 - token, 3)
-    return Move(move), buffer
+    return _MOVES[move], buffer
 
 
-@dataclass(frozen=True, slots=True)
-class Action:
-    """A step, or a transfer of `buffer`: an engine's instance from begin to end, in ticks."""
+class Action(NamedTuple):
+    """A step, or a transfer of a buffer: an engine's instance from begin to end, in ticks.
+
+    A tuple, as a search makes millions of them.
+    """
 
     token: Token
     engine: int
@@ -52,8 +57,7 @@ class Action:
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class Residency:
+class Residency(NamedTuple):
     """A buffer in memory from `begin` to `end`; `by` is the token that brought it, if any did."""
 
     buffer: int
@@ -118,7 +122,7 @@ class Decoder:
     _used: list[int] = field(default_factory=list)
     _coming: list[list[tuple[int, int]]] = field(default_factory=list)
     _ends: list[int] = field(default_factory=list)
-    _uses: list[list[int]] = field(default_factory=list)
+    _places: list[int] = field(default_factory=list)
     _at: int = 0
     _done: list[Token] = field(default_factory=list)
     _actions: list[Action] = field(default_factory=list)
@@ -155,10 +159,10 @@ class Decoder:
         self._used = [0] * len(instance.capacities)
         self._coming = [[] for _ in instance.capacities]
         self._ends = [0] * len(instance.steps)
-        at = {token: place for place, token in enumerate(self.tokens) if token >= 0}
-        self._uses = [
-            sorted((at[user] for user in users), reverse=True) for users in instance.users
-        ]
+        self._places = [0] * len(instance.steps)
+        for place, token in enumerate(self.tokens):
+            if token >= 0:
+                self._places[token] = place
         for buffer, held in zip(instance.buffers, self._held, strict=True):
             if buffer.is_present and (held.left or buffer.is_kept):
                 held.begun = held.here = held.is_changed = True
@@ -167,22 +171,27 @@ class Decoder:
 
     def _step(self, number: int) -> bool:
         step = self.instance.steps[number]
-        begin, new = self._now, []
+        new = []
         for each in step.uses:
             held = self._held[each]
             if not held.begun:
                 new.append(each)
             elif not held.here and not self._return(each, step.uses):
                 return False
+        begin = self._now
         for each in step.uses:
-            begin = max(begin, self._held[each].saved_at if self._held[each].here else 0)
+            held = self._held[each]
+            if held.here and held.saved_at > begin:
+                begin = held.saved_at
+        ends = self._ends
         for before in step.before:
-            begin = max(begin, self._ends[before])
+            if ends[before] > begin:
+                begin = ends[before]
         free = self._free[step.engine]
         if step.takes_all:
             instance, begin = -1, max(begin, *free)
         else:
-            instance = min(range(len(free)), key=free.__getitem__)
+            instance = free.index(min(free))
             begin = max(begin, free[instance])
         room = self._room(begin, new, step.uses)
         if room is None:
@@ -210,7 +219,6 @@ class Decoder:
         for each in step.uses:
             held = self._held[each]
             held.left -= 1
-            self._uses[each].pop()
             held.last_end = max(held.last_end, end)
             if not held.left and not self.instance.buffers[each].is_kept:
                 self._gone(each, held.last_end)
@@ -246,7 +254,7 @@ class Decoder:
     def _save(self, number: int, cost: tuple[int, int]) -> None:
         held, (engine, ticks) = self._held[number], cost
         free = self._free[engine]
-        instance = min(range(len(free)), key=free.__getitem__)
+        instance = free.index(min(free))
         begin = max(free[instance], held.changed_at)
         free[instance] = begin + ticks
         held.last_end = max(held.last_end, begin + ticks)
@@ -261,7 +269,7 @@ class Decoder:
         assert buffer.read is not None
         engine, ticks = buffer.read
         free = self._free[engine]
-        instance = min(range(len(free)), key=free.__getitem__)
+        instance = free.index(min(free))
         begin = self._room(max(self._now, free[instance], held.saved_at), (number,), kept)
         if begin is None:
             return False
@@ -278,6 +286,8 @@ class Decoder:
     def _room(self, begin: int, new: Sequence[int], kept: Sequence[int]) -> int | None:
         """When, from `begin` on, the new buffers have room; they have it then. None for never."""
         buffers = self.instance.buffers
+        if not new:
+            return begin
         wanted: dict[int, int] = {}
         for each in new:
             memory = buffers[each].memory
@@ -310,13 +320,19 @@ class Decoder:
             if buffer.save is None or buffer.read is None:
                 continue
             leave = buffer.save[1] if held.is_changed else 0
-            distance = self._uses[number][-1] - self._at
+            distance = self._next_use(number) - self._at
             if (score := self.rule(distance, buffer.aligned_nbytes, leave, buffer.read[1])) > best:
                 worst, best = number, score
         if worst is None:
             return False
         self._leave(worst)
         return True
+
+    def _next_use(self, number: int) -> int:
+        """The place in the sequence of a buffer's next use: what came before is done."""
+        places, now = self._places, self._at
+        users = self.instance.users[number]
+        return min(place for user in users if (place := places[user]) >= now)
 
 
 def decoded(instance: Instance, tokens: Sequence[Token], rule: Rule = RULES[0]) -> Decoded | None:
