@@ -6,6 +6,7 @@ layer and int8 scales mean something.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -34,21 +35,24 @@ class Sketch:
     weights: dict[str, FloatArray] = field(default_factory=dict)
     channels: dict[str, int] = field(default_factory=lambda: {"image": IMAGE[0]})
 
-    def write(self, path: Path, name: str, output: str) -> None:
-        """Write the network, one image in and the probabilities of the classes out, as ONNX.
+    def write(
+        self,
+        path: Path,
+        name: str,
+        inputs: Mapping[str, Sequence[int]],
+        outputs: Mapping[str, Sequence[int]],
+    ) -> None:
+        """Write the network between tensors of these names and shapes as ONNX, in float32.
 
         Raises:
             OSError: the file cannot be written.
         """
-        real = onnx.TensorProto.FLOAT
-        image = helper.make_tensor_value_info("image", real, [1, *IMAGE])
-        chance = helper.make_tensor_value_info(output, real, [1, CLASSES])
         write_model(
             path,
             onnx.ModelProto(ir_version=_IR_VERSION, producer_name="tilefarm"),
             onnx.GraphProto(name=name, node=self.nodes),
             self.weights,
-            onnx.GraphProto(input=[image], output=[chance]),
+            onnx.GraphProto(input=_declared(inputs), output=_declared(outputs)),
             onnx.ModelProto(opset_import=[helper.make_opsetid("", _OPSET)]),
         )
 
@@ -70,17 +74,26 @@ class Sketch:
         *,
         stride: int = 1,
         pad: int = 0,
+        dilation: int = 1,
         groups: int = 1,
         bias: bool = False,
     ) -> str:
         """A convolution with a square window."""
         shape = (co, self.channels[x] // groups, kernel, kernel)
-        inputs = [x, self._drawn(f"{name}.weight", shape)]
+        inputs = [x, self.drawn(f"{name}.weight", shape)]
         if bias:
             inputs.append(self._kept(f"{name}.bias", 0.1 * self.rng.standard_normal(co)))
         window: dict[str, Any] = {"kernel_shape": [kernel] * 2, "strides": [stride] * 2}
         window |= {"pads": [pad] * 4, "group": groups}
+        if dilation > 1:
+            window["dilations"] = [dilation] * 2
         return self.add("Conv", inputs, name, channels=co, **window)
+
+    def matmul(self, x: str, name: str, shape: tuple[int, int]) -> str:
+        """By constant [inputs, outputs]."""
+        weight = self.drawn(f"{name}.weight", shape[::-1])
+        self.weights[weight] = np.ascontiguousarray(self.weights[weight].T)
+        return self.add("MatMul", [x, weight], name)
 
     def norm(self, x: str, *, gain: float = 1.0) -> str:
         """Batch normalization with statistics near those of a trained layer."""
@@ -117,7 +130,7 @@ class Sketch:
 
     def dense(self, x: str, name: str, co: int, *, inputs: int = 0, gain: float = 1.0) -> str:
         """A dense layer of flat values; so many `inputs`, or the channels of `x`."""
-        weight = self._drawn(f"{name}.weight", (co, inputs or self.channels[x]), gain=gain)
+        weight = self.drawn(f"{name}.weight", (co, inputs or self.channels[x]), gain=gain)
         bias = self._kept(f"{name}.bias", 0.1 * self.rng.standard_normal(co))
         return self.add("Gemm", [x, weight, bias], name, channels=co, transB=1)
 
@@ -131,8 +144,8 @@ class Sketch:
         dense = self.dense(x, "dense", CLASSES, gain=_DENSE_GAIN)
         return self.add("Softmax", [dense], "probability", axis=-1)
 
-    def _drawn(self, name: str, shape: tuple[int, ...], *, gain: float = 1.0) -> str:
-        """Weights in pieces: of a large layer there is no copy in float64."""
+    def drawn(self, name: str, shape: tuple[int, ...], *, gain: float = 1.0) -> str:
+        """Weights [outputs, ...] in pieces: of a large layer there is no copy in float64."""
         spread = gain * np.sqrt(2.0 / np.prod(shape[1:]))
         weight = np.empty(shape, np.float32)
         for row in weight:
@@ -142,3 +155,8 @@ class Sketch:
     def _kept(self, name: str, values: Any) -> str:
         self.weights[name] = np.asarray(values, np.float32)
         return name
+
+
+def _declared(tensors: Mapping[str, Sequence[int]]) -> list[onnx.ValueInfoProto]:
+    real = onnx.TensorProto.FLOAT
+    return [helper.make_tensor_value_info(name, real, [*tensors[name]]) for name in tensors]

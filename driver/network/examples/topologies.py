@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from driver.network.examples.large_topologies import densenet121, inception_v1, resnet50, vgg19
-from driver.network.examples.sketch import IMAGE, Sketch
+from driver.network.examples.sketch import CLASSES, IMAGE, Sketch
 from driver.network.examples.small_topologies import (
     mobilenet_v1,
     mobilenet_v2,
@@ -49,7 +49,8 @@ def write_topology(name: str, path: Path, *, seed: int = 0) -> None:
         OSError: the file cannot be written.
     """
     net = Sketch(np.random.default_rng(seed))
-    net.write(path, name, TOPOLOGIES[name](net))
+    output = TOPOLOGIES[name](net)
+    net.write(path, name, {"image": (1, *IMAGE)}, {output: (1, CLASSES)})
 
 
 def random_images(samples: int, *, seed: int = 0) -> FloatArray:

@@ -1,4 +1,4 @@
-"""Networks that come with tilefarm, by names that stand where the path of a model could."""
+"""Networks made here, by names that stand where the path of a model could: `zoo:`, `op:`."""
 
 from __future__ import annotations
 
@@ -12,6 +12,12 @@ from tilefarm.errors import SettingsError
 from tilefarm.system_errors import unwritable
 
 from driver.network.examples import DEMO_CALIBRATION, DEMO_MODEL
+from driver.network.examples.operators import (
+    OPERATOR_PREFIX,
+    operators_in,
+    operators_title,
+    write_operators,
+)
 from driver.network.examples.topologies import TOPOLOGIES, random_images, write_topology
 
 ZOO_PREFIX: Final = "zoo:"
@@ -41,24 +47,31 @@ class ModelFiles:
 
 
 def is_built_in(model: Path | str) -> bool:
-    """Whether a name means a network of this module, known or not."""
-    return str(model).startswith(ZOO_PREFIX)
+    """Whether a name means a network that is made here, known or not."""
+    return str(model).startswith((ZOO_PREFIX, OPERATOR_PREFIX))
 
 
 def short_name(model: Path | str) -> str:
-    """A model's name for folders: resnet18 for `zoo:resnet18` and for `nets/resnet18.onnx`."""
-    return str(model).removeprefix(ZOO_PREFIX) if is_built_in(model) else Path(model).stem
+    """A model's name for folders: resnet18 for `zoo:resnet18` and for `nets/resnet18.onnx`.
+
+    Raises:
+        SettingsError: it should be operators in words, and is not.
+    """
+    text = str(model)
+    if text.startswith(OPERATOR_PREFIX):
+        return operators_title(operators_in(text.removeprefix(OPERATOR_PREFIX)))
+    return text.removeprefix(ZOO_PREFIX) if is_built_in(model) else Path(model).stem
 
 
 def model_files(model: Path | str, calibration: Path | None, folder: Path) -> ModelFiles:
-    """The files of a network: as given, or those of `zoo:NAME`.
+    """The files of a network: as given, or those of `zoo:NAME` or `op:TEXT`.
 
     Args:
-        calibration: data that are used whatever the model is; `zoo:` networks have some.
+        calibration: used whatever the model is; networks that are made here have some.
         folder: gets the files of a network that is made by code.
 
     Raises:
-        SettingsError: there is no network of that name.
+        SettingsError: there is no network of that name, or no such operator.
         OutputError: the folder cannot be written.
     """
     if is_built_in(model):
@@ -68,16 +81,20 @@ def model_files(model: Path | str, calibration: Path | None, folder: Path) -> Mo
 
 
 def _built_in(model: Path | str, folder: Path) -> ModelFiles:
-    name = short_name(model)
-    if name not in ZOO_CAPTIONS:
+    name, text = short_name(model), str(model)
+    is_topology = not text.startswith(OPERATOR_PREFIX)
+    if is_topology and name not in ZOO_CAPTIONS:
         raise SettingsError(f"{model}: no such network", f"one of {', '.join(zoo_names())}")
-    if name not in TOPOLOGIES:
+    if is_topology and name not in TOPOLOGIES:
         return ModelFiles(DEMO_MODEL, DEMO_CALIBRATION)
     files = model, data = folder / f"{name}.onnx", folder / f"{name}.npz"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        write_topology(name, model)
-        np.savez(data, x=random_images(_SAMPLES))
+        if is_topology:
+            write_topology(name, model)
+            np.savez(data, x=random_images(_SAMPLES))
+        else:
+            write_operators(operators_in(text.removeprefix(OPERATOR_PREFIX)), model, data)
     except OSError as error:
         raise unwritable(folder, error) from None
     return ModelFiles(*files)

@@ -1,0 +1,72 @@
+"""`tilefarm tune-op`: the fastest schedules of operators said in words, without an ONNX file."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable
+from pathlib import Path
+
+from tilefarm.errors import SettingsError
+from tilefarm.system_errors import unreadable
+
+from driver.commands.options.farm import add_farm_options
+from driver.commands.options.quantizing import add_quantization_options
+from driver.commands.tune import add_search_options
+from driver.commands.tune import run as tune
+
+_HINT = "a file with an operator a line, or an operator in words"
+_EPILOG = """\
+examples:
+  tilefarm tune-op 'gemm m=64 n=64 k=64'
+  tilefarm tune-op 'conv2d ci=64 co=64 h=56 w=56 pad=1 relu=1' --trials 100
+  tilefarm tune-op 'depthwise2d c=64 h=28 w=28 pad=1' 'add c=64 h=28 w=28' --target cpu
+  tilefarm tune-op layers.txt --tracker farm:9190 --token-file farm.token
+
+A file has an operator a line; what follows a # is a remark. Several operators share the trials, and
+are tuned side by side. Other commands take them where a network stands:
+  tilefarm show 'op:gemm m=64 n=64 k=64' --workload dense
+Weights are random, so answers mean nothing, and are checked against the reference all the same.
+
+operators, with what each needs and its defaults:
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options and the examples."""
+    from driver.network import operator_lines
+
+    parser.add_argument(
+        "operators", nargs="+", metavar="OPERATOR|FILE", help="operators in words, or files of them"
+    )
+    add_search_options(parser)
+    add_quantization_options(parser)
+    add_farm_options(parser)
+    parser.epilog = _EPILOG + "\n".join(f"  {line}" for line in operator_lines())
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do it; the exit code."""
+    from driver.network import OPERATOR_PREFIX
+
+    args.model = Path(OPERATOR_PREFIX + "; ".join(_said(args.operators)))
+    args.calibrate, args.shape = None, []
+    return tune(args)
+
+
+def _said(given: Iterable[str]) -> Iterable[str]:
+    """Operators in words; those of a file are its lines without remarks.
+
+    Raises:
+        SettingsError: a file cannot be read.
+    """
+    for words in given:
+        if "=" in words:
+            yield words
+            continue
+        try:
+            text = Path(words).read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            raise SettingsError(f"{words}: no text", "a file with an operator a line") from None
+        except OSError as error:
+            raise unreadable(words, error, _HINT) from None
+        yield from (line.split("#")[0] for line in text.splitlines())

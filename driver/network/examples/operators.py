@@ -1,0 +1,185 @@
+"""Operators said in words, `gemm m=64 n=64 k=64`, as networks with seeded random weights.
+
+Each is a kind of `operator_kinds.OPERATOR_KINDS` and its sizes. Several are one network in which
+they stand side by side, each with inputs and an output of its own.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from tilefarm.errors import SettingsError
+from tilefarm.plural import plural
+from tilefarm.printable import printable
+
+from driver.network.examples.operator_kinds import OPERATOR_KINDS, OperatorGraph, Shape
+from driver.network.examples.sketch import Sketch
+from driver.network.graph.ir import FloatArray
+
+OPERATOR_PREFIX: Final = "op:"
+"""`op:TEXT; TEXT` stands where the path of a model could."""
+EXAMPLE: Final = "gemm m=64 n=64 k=64"
+_SAMPLES: Final = 4
+_MOST: Final = 1 << 28
+"""Elements of one tensor: a gigabyte of float32. More is a slip of the pen."""
+_TITLE: Final = 60
+"""Letters of a name for files."""
+_MAY_BE_ZERO: Final = ("pad", "relu")
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorText:
+    """One operator with all its sizes, in the order of `OPERATOR_KINDS`."""
+
+    operator: str
+    sizes: tuple[tuple[str, int], ...]
+
+    def __str__(self) -> str:
+        """The words, without sizes that have their default."""
+        defaults = OPERATOR_KINDS[self.operator].defaults
+        return " ".join(
+            [self.operator, *(f"{k}={v}" for k, v in self.sizes if defaults.get(k) != v)]
+        )
+
+    @property
+    def graph(self) -> OperatorGraph:
+        return OPERATOR_KINDS[self.operator].graph(dict(self.sizes))
+
+    @property
+    def batch(self) -> int:
+        return dict(self.sizes)["batch"]
+
+
+def operators_in(text: str) -> tuple[OperatorText, ...]:
+    """Those of a text, one a line or parted by `;`; a `#` begins a remark, and equal ones are one.
+
+    Raises:
+        SettingsError: one is not understood: which, why, and what could stand there.
+    """
+    lines = (line.split("#")[0] for line in text.splitlines())
+    said = (part.strip() for line in lines for part in line.split(";"))
+    found = tuple(dict.fromkeys(_parsed(each) for each in said if each))
+    if not found:
+        raise SettingsError("no operator is named", f"for example '{EXAMPLE}'")
+    for each in found:
+        if each.batch != found[0].batch:
+            raise SettingsError(
+                f"{each}: another batch than that of {found[0]}",
+                "operators of one run have the same batch: give each batch a run of its own",
+            )
+    return found
+
+
+def operators_title(said: Iterable[OperatorText]) -> str:
+    """A name for files and folders: `gemm_m64_n64_k64`, or `3_operators`."""
+    first, *others = said
+    if others:
+        return f"{1 + len(others)}_operators"
+    return re.sub(r"\W+", "_", str(first).replace("=", ""))[:_TITLE]
+
+
+def write_operators(
+    said: Iterable[OperatorText], model: Path, data: Path, *, seed: int = 0
+) -> None:
+    """Write operators as one ONNX network, and npz of normal samples to calibrate it with.
+
+    Raises:
+        OSError: a file cannot be written.
+    """
+    said = tuple(said)
+    net, rng = Sketch(np.random.default_rng(seed)), np.random.default_rng([seed, 1])
+    inputs: dict[str, Shape] = {}
+    outputs: dict[str, Shape] = {}
+    samples: dict[str, FloatArray] = {}
+    for number, operator in enumerate(said, start=1):
+        graph = operator.graph
+        mark = str(number) if len(said) > 1 else ""
+        letters = ("x",) if len(graph.inputs) == 1 else ("a", "b")
+        names = [letter + mark for letter in letters]
+        for name, shape in zip(names, graph.inputs, strict=True):
+            inputs[name] = shape
+            net.channels[name] = shape[1]
+            samples[name] = rng.standard_normal((_SAMPLES * shape[0], *shape[1:]), np.float32)
+        outputs[graph.draw(net, names, str(operator))] = graph.output
+    net.write(model, operators_title(said), inputs, outputs)
+    np.savez(data, **samples)  # type: ignore[arg-type]
+
+
+def operator_lines() -> list[str]:
+    """What can be said of each operator, a line each and its caption behind it."""
+    return [f"{name} {_choices(name)}: {kind.caption}" for name, kind in OPERATOR_KINDS.items()]
+
+
+def _parsed(text: str) -> OperatorText:
+    operator, *words = text.split()
+    if operator not in OPERATOR_KINDS:
+        raise SettingsError(
+            f"{printable(text)}: no operator {printable(operator)} is known in words",
+            f"one of {', '.join(OPERATOR_KINDS)}; or give a network with it as ONNX",
+        )
+    kind = OPERATOR_KINDS[operator]
+    known = (*kind.needed, *kind.defaults)
+    hint = f"{operator} takes {_choices(operator)}"
+    given: dict[str, int] = {}
+    for word in words:
+        key, _, value = word.partition("=")
+        if key not in known:
+            raise SettingsError(f"{printable(text)}: no size {printable(key)}", hint)
+        if key in given:
+            raise SettingsError(f"{printable(text)}: {key} is said twice", "say it once")
+        given[key] = _size(text, key, value)
+    missing = [key for key in kind.needed if key not in given]
+    if missing:
+        raise SettingsError(f"{printable(text)}: lacks {', '.join(missing)}", hint)
+    sizes = {**kind.defaults, **given}
+    found = OperatorText(operator, tuple((key, sizes[key]) for key in known))
+    _check(found)
+    return found
+
+
+def _size(text: str, key: str, value: str) -> int:
+    least = 0 if key in _MAY_BE_ZERO else 1
+    if not re.fullmatch(r"[0-9]{1,9}", value) or int(value) < least:
+        raise SettingsError(
+            f"{printable(text)}: {key}={printable(value)} is no whole number from {least}",
+            f"{key}={max(least, 1)}",
+        )
+    return int(value)
+
+
+def _check(said: OperatorText) -> None:
+    sizes, graph = dict(said.sizes), said.graph
+    groups = sizes.get("groups", 1)
+    if sizes.get("ci", 0) % groups or sizes.get("co", 0) % groups:
+        raise SettingsError(
+            f"{said}: {plural(groups, 'group')} do not divide its channels",
+            "groups that divide ci and co",
+        )
+    if min(graph.output) < 1:
+        raise SettingsError(
+            f"{said}: the window is larger than the image", "a smaller kernel, or more pad"
+        )
+    largest = max(map(math.prod, (*graph.inputs, graph.output, *_weights(sizes))))
+    if largest > _MOST:
+        raise SettingsError(
+            f"{said}: a tensor has {largest:,} elements", f"at most {_MOST:,} in each"
+        )
+
+
+def _weights(sizes: dict[str, int]) -> Iterable[Shape]:
+    if "co" in sizes:
+        yield (sizes["ci"] // sizes.get("groups", 1), sizes["co"], sizes["kernel"], sizes["kernel"])
+    if "k" in sizes:
+        yield (sizes["k"], sizes["n"])
+
+
+def _choices(operator: str) -> str:
+    kind = OPERATOR_KINDS[operator]
+    choices = [f"{key}=" for key in kind.needed]
+    return " ".join([*choices, *(f"{key}={size}" for key, size in kind.defaults.items())])
