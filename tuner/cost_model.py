@@ -6,7 +6,7 @@ from typing import Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from tilefarm.space import SearchSpace
+from tilefarm.space import ESTIMATE, SearchSpace
 
 from tuner.search import Rows
 
@@ -34,22 +34,14 @@ class Featurizer:
     def __init__(self, space: SearchSpace) -> None:
         self.kind = tuple(v.name for v in space.variables)
         """Spaces of the same kind have features that mean the same."""
-        self._estimates = [
-            i for i, v in enumerate(space.variables) if not v.tunable and v.name.endswith("_cycles")
-        ]
+        self._estimate = next((i for i, n in enumerate(self.kind) if n == ESTIMATE), None)
 
     def __call__(self, rows: Rows) -> Floats:
         return _logs(rows)
 
     def estimate(self, rows: Rows) -> Floats | None:
-        """What the space itself says about cost, lower is better; None when it says nothing.
-
-        Derived variables named `*_cycles` are estimates of parts of the cost. Which of them overlap
-        is not said, so this is the logarithm of their geometric mean: better in each is better.
-        """
-        if not self._estimates:
-            return None
-        return np.asarray(_logs(rows[:, self._estimates]).mean(axis=1))
+        """The logarithm (base 2) of what the space itself says of cost; None if it says nothing."""
+        return None if self._estimate is None else _logs(rows[:, self._estimate])
 
 
 def _logs(values: Rows) -> Floats:

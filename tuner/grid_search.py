@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import count
 from typing import Final
 
 import numpy as np
@@ -14,13 +15,15 @@ from tuner.sampler import Sampler
 from tuner.search import Rows
 
 _LISTED: Final = 100_000
+_BLOCK: Final = 256
 
 
 class GridSearch:
     """Walks the listed points in bit-reversed order, so that a short walk is spread over all.
 
-    A space of more than 100 000 points is walked in the order of the search instead. The seed is
-    not used: a grid has no chance in it.
+    A space of more than 100 000 points is walked by `Search.evenly` instead, which is spread over
+    all of it as well, and in the order of the search when that finds hardly anything new. The seed
+    is not used: a grid has no chance in it.
     """
 
     def __init__(self, space: SearchSpace, seed: int = 0) -> None:
@@ -45,10 +48,19 @@ class GridSearch:
 
     def _points(self) -> Iterator[Point]:
         rows = self._sampler.all_rows(_LISTED)
-        blocks: Iterator[Rows] = iter([spread(rows)]) if rows is not None else self._sampler.scan()
+        blocks: Iterable[Rows] = [spread(rows)] if rows is not None else self._large()
         for block in blocks:
             for row in block:
                 yield from self._sampler.points(row[None])
+
+    def _large(self) -> Iterator[Rows]:
+        """An even walk until most of a block is known, then all there is."""
+        for first in count(0, _BLOCK):
+            block = self._candidates.unseen(self._sampler.search.evenly(first, _BLOCK))
+            yield block
+            if 2 * len(block) < _BLOCK:
+                break
+        yield from self._sampler.scan()
 
 
 def spread(rows: Rows) -> Rows:

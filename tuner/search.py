@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,10 @@ _CHUNK: Final = 1024
 _ROOT_ROUNDS: Final = 4
 _SPARE: Final = 2
 """Copies that a sampler makes for every partial point it keeps; some of them die."""
+_EVEN_WIDTH: Final = 4
+"""Partial points for each one of a walk: as one dies, the next takes its place."""
+_RATIO_ROUNDS: Final = 40
+"""Of the iteration to the generalized golden ratio; each halves the error at least."""
 
 
 @dataclass(slots=True)
@@ -88,14 +92,35 @@ class Search:
         Returns the points, the owner of each, and for how many points each one stands: 1 when
         nothing was dropped, so that these are all; else an estimate (Knuth 1975, for one owner).
         """
+        thinning = _RandomThinning(rng, width)
+        partial = self._thinned(owners, allowed, thinning)
+        return (*self._finished(partial), thinning.stands_for)
+
+    def evenly(self, first: int, count: int) -> Rows:
+        """Points number `first`, `first` + 1 … of an endless walk that is spread over the space.
+
+        At every level an additive recurrence says which of the values that are left a point takes
+        (Roberts 2018, by powers of the generalized golden ratio): any stretch of the walk has about
+        as many points of one as of the other. Points come again, and some numbers have none.
+        """
+        dimensions = len(self.levels)
+        ratio = 2.0
+        for _ in range(_RATIO_ROUNDS):
+            ratio = (1.0 + ratio) ** (1.0 / (dimensions + 1))
+        steps = ratio ** -(1.0 + np.arange(dimensions))
+        share = (0.5 + np.outer(steps, first + np.arange(count))) % 1.0
+        rows, owner = self._finished(self._thinned(count, None, _EvenThinning(share)))
+        return rows[np.unique(owner, return_index=True)[1]]
+
+    def _thinned(self, owners: int, allowed: Allowed | None, thinning: _Thinning) -> PartialPoints:
+        """All levels, of each of which some stay for every owner."""
         partial = self._root.kept(np.zeros(owners if self._root.count else 0, dtype=np.intp))
         partial.owner = np.arange(partial.count)
-        thinning = _Thinning(rng, width)
         for depth in range(len(self.levels)):
             if not partial.count:
                 break
             partial = self._expand(depth, partial, allowed, thinning)
-        return (*self._finished(partial), thinning.stands_for)
+        return partial
 
     def valid(self, tunables: Rows) -> tuple[Rows, NDArray[np.intp]]:
         """The valid ones of points given by their tunables, and which ones these are.
@@ -134,13 +159,13 @@ class Search:
             fits &= allowed[v][partial.owner]
         source, which = np.nonzero(fits)
         if thinning is not None:
-            some = thinning.chosen(partial.owner[source], _SPARE)
+            some = thinning.chosen(depth, partial.owner[source], _SPARE)
             source, which = source[some], which[some]
         after = partial.kept(source)
         after.lower[v] = after.upper[v] = values[which]
         alive = np.flatnonzero(_alive(after, level.effect, allowed))
         if thinning is not None:
-            alive = alive[thinning.chosen(after.owner[alive], 1)]
+            alive = alive[thinning.chosen(depth, after.owner[alive], 1)]
         return after if len(alive) == after.count else after.kept(alive)
 
     def _finished(self, partial: PartialPoints) -> tuple[Rows, NDArray[np.intp]]:
@@ -179,7 +204,29 @@ class Search:
         return partial
 
 
-class _Thinning:
+class _Thinning(Protocol):
+    """Decides who stays of a level."""
+
+    def chosen(self, depth: int, owner: NDArray[np.intp], spare: int) -> NDArray[np.intp]:
+        """Positions of those that stay, `spare` times as many as in the end, in their order."""
+        ...
+
+
+class _EvenThinning:
+    """A share of the way through those of an owner says where its few begin: [levels, owners]."""
+
+    def __init__(self, share: Floats) -> None:
+        self._share = share
+
+    def chosen(self, depth: int, owner: NDArray[np.intp], spare: int) -> NDArray[np.intp]:
+        counts = np.bincount(owner, minlength=self._share.shape[1])
+        rank = np.arange(len(owner)) - (np.cumsum(counts) - counts)[owner]
+        begin = (self._share[depth] * counts).astype(np.intp)
+        behind = (rank - begin[owner]) % counts[owner]
+        return np.flatnonzero(behind < _EVEN_WIDTH * spare)
+
+
+class _RandomThinning:
     """Chance decides who stays when there are too many; counts for how many each one stands."""
 
     def __init__(self, rng: np.random.Generator, width: int) -> None:
@@ -187,8 +234,9 @@ class _Thinning:
         self._width = width
         self.stands_for = 1.0
 
-    def chosen(self, owner: NDArray[np.intp], spare: int) -> NDArray[np.intp]:
+    def chosen(self, depth: int, owner: NDArray[np.intp], spare: int) -> NDArray[np.intp]:
         """Positions of at most `width * spare` random ones of every owner, in their order."""
+        del depth
         counts = np.bincount(owner)
         if counts.size == 0 or counts.max() <= self._width * spare:
             return np.arange(len(owner))

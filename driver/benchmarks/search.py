@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 
 import numpy as np
 from tilefarm.measurement import Status, Trial
-from tilefarm.space import Point
+from tilefarm.space import ESTIMATE, Point
 
 from compile_worker.space import Generated
 from driver.benchmarks.workload_runner import FailedSchedule, WorkloadRunner
@@ -152,7 +152,7 @@ class _Search:
     def _likely(self, points: Iterable[Point], most: int) -> list[Point]:
         """The unmeasured points that the estimate likes best."""
         fresh = {self.sampler.key(p): p for p in points if self.sampler.key(p) not in self.seen}
-        return sorted(fresh.values(), key=lambda p: p["predicted_quarter_cycles"])[:most]
+        return sorted(fresh.values(), key=lambda p: p[ESTIMATE])[:most]
 
     def _trial(self, point: Point, cycles: int | None) -> Trial:
         return Trial(

@@ -15,7 +15,7 @@ from typing import Final
 
 import numpy as np
 from tilefarm.errors import DataError
-from tilefarm.space import Point
+from tilefarm.space import ESTIMATE, Point
 from tilefarm.system_errors import unreadable
 
 from compile_worker.space import Generated
@@ -147,7 +147,7 @@ def same_choices(
         if v.name in fixed
     }
     points = [point for rows in sampler.search.scan(allowed) for point in sampler.points(rows)]
-    return sorted(points, key=lambda point: point["predicted_quarter_cycles"])
+    return sorted(points, key=lambda point: point[ESTIMATE])
 
 
 def _fixed(

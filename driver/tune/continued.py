@@ -122,6 +122,6 @@ def _searched(task: Task) -> WeightedSpace:
     return WeightedSpace(
         task.space,
         weight=task.count,
-        lower_bound_cycles=task.ideal_cycles,
-        lower_bound_seconds=task.ideal_cycles / rate if rate else 0.0,
+        lower_bound_cycles=task.least_cycles,
+        lower_bound_seconds=task.least_cycles / rate if rate else 0.0,
     )

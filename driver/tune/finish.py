@@ -8,6 +8,7 @@ from typing import Final
 from tilefarm.errors import InfraError, TilefarmError
 from tilefarm.measurement import DeviceClock, Measurement, Status, Trial
 from tilefarm.plural import form, plural
+from tilefarm.space import ESTIMATE
 
 from driver.campaign.job_runner import JobRunner
 from driver.campaign.measuring import Task
@@ -273,7 +274,7 @@ def _best(task: Task, store: TrialStore) -> Trial:
 def _predicted_cycles(task: Task, trial: Trial) -> int | None:
     """What the space says of a schedule; None where it says nothing."""
     point = Sampler(task.space).complete(dict(trial.point)) or {}
-    quarters = point.get("predicted_quarter_cycles")
+    quarters = point.get(ESTIMATE)
     return None if quarters is None else max(1, round(quarters / 4))
 
 

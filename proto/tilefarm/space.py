@@ -11,12 +11,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from tilefarm.digest import Digest, canonical_json
 
 Point: TypeAlias = Mapping[str, int]
 """A value for every variable of a space, tunable and derived."""
+
+ESTIMATE: Final = "predicted_quarter_cycles"
+"""The derived variable that says what a point costs, in quarters of a cycle, before it is measured.
+
+Spaces of machines whose time the compiler cannot tell have none.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

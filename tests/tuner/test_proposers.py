@@ -38,6 +38,14 @@ class TestGrid(ProposerSuite):
         return lambda space, seed: make_proposer("grid", space, seed)
 
 
+def test_a_short_walk_is_spread_over_a_space_that_is_too_large_to_list() -> None:
+    space = conv_like_space(60, 72, 32, 32, 5)
+    points = make_proposer("grid", space, 0).ask(64)
+    for variable in space.tunables:
+        taken = {point[variable.name] for point in points}
+        assert 4 * len(taken) >= 3 * len(variable.domain), variable.name
+
+
 class TestEvolution(ProposerSuite):
     @pytest.fixture
     def make(self) -> Make:

@@ -9,7 +9,7 @@ from typing import Final, Self
 import numpy as np
 from tilefarm.dtype import DType
 from tilefarm.errors import SettingsError
-from tilefarm.space import Point
+from tilefarm.space import ESTIMATE, Point
 from tilefarm.target import Target
 from tilefarm.workload import AttrValue, TensorSpec, Workload
 
@@ -242,4 +242,4 @@ def predicted_best(generated: Generated, seed: int) -> dict[str, int]:
 
 
 def _predicted_cycles(point: Point) -> float:
-    return point["predicted_quarter_cycles"] / 4
+    return point[ESTIMATE] / 4

@@ -10,6 +10,7 @@ from itertools import product
 from math import prod
 from typing import Final
 
+from tilefarm.space import ESTIMATE
 from tilefarm.target import Target
 
 from compile_worker.draft import Draft
@@ -152,7 +153,7 @@ def _prediction(draft: Draft, target: Target, layer: GemmLayer) -> None:
     stores = ["zero", "cycles_every_store", *["cycles_last_store"] * more]
     draft.select("cycles_store_exposed", "acc_slots", stores)
     both = {"quarters_operands": 1, "cycles_store_exposed": 4}
-    draft.total("predicted_quarter_cycles", both, constant=4 * FETCH)
+    draft.total(ESTIMATE, both, constant=4 * FETCH)
 
 
 def _copies(draft: Draft, layer: GemmLayer) -> None:

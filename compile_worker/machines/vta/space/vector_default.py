@@ -7,6 +7,8 @@ from itertools import product
 from math import prod
 from typing import Final
 
+from tilefarm.space import ESTIMATE
+
 from compile_worker.draft import Draft
 from compile_worker.machines.vta.space.layer import SPATIAL
 from compile_worker.machines.vta.space.vector_layer import VectorLayer
@@ -27,7 +29,7 @@ def vector_default(draft: Draft, layer: VectorLayer) -> dict[str, int] | None:
             found.append(full)
         if len(found) == COMPARED:
             break
-    return min(found, key=lambda point: point["predicted_quarter_cycles"], default=None)
+    return min(found, key=lambda point: point[ESTIMATE], default=None)
 
 
 def _candidates(draft: Draft, layer: VectorLayer) -> Iterator[dict[str, int]]:

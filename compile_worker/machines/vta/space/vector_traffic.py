@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import product
 
+from tilefarm.space import ESTIMATE
 from tilefarm.target import Target
 
 from compile_worker.draft import Draft
@@ -18,7 +19,7 @@ def vectors_of(stage: VectorStage) -> str:
 
 
 def declare_vector_traffic(draft: Draft, layer: VectorLayer, target: Target) -> None:
-    """Copies, instructions, bytes, and cycles of each module; predicted_quarter_cycles."""
+    """Copies, instructions, bytes, and cycles of each module; the estimate."""
     vta = target.geometry
     _copies(draft, layer)
     draft.prod("inp_moved", "inp_elements", "steps")
@@ -133,4 +134,4 @@ def _prediction(draft: Draft, layer: VectorLayer, target: Target) -> None:
     stores = ["zero", "cycles_storing", *["zero"] * more]
     draft.select("cycles_store_exposed", "acc_slots", stores)
     both = {"quarters_operands": 1, "cycles_store_exposed": 1}
-    draft.total("predicted_quarter_cycles", both)
+    draft.total(ESTIMATE, both)
