@@ -8,15 +8,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from tilefarm.errors import UserError
+from tilefarm.errors import SettingsError, UserError
 from tilefarm.printable import printable_lines
 from tilefarm.quiet import quiet_libraries
 from tilefarm.system_errors import unreadable, unwritable
 
-from driver.commands.options.networks import MODEL, add_network_options, source_of
+from driver.commands.options.networks import MODEL, add_network_options
 from driver.commands.options.shared import add_number, add_seed, add_target
 
 if TYPE_CHECKING:
+    from driver.commands.network_plan import NetworkProblem
     from driver.memory import Plan, Problem
     from driver.report.memory_page import ShownPlan
 
@@ -26,6 +27,7 @@ _SECONDS: Final = 60
 EPILOG: Final = """\
 examples:
   tilefarm plan zoo:resnet18
+  tilefarm plan zoo:digits --records tilefarm-out/digits
   tilefarm plan problem.json --html plan.html --trace plan-trace.json
   tilefarm plan problem.json --mode exact --seconds 120
   tilefarm plan problem.json --json > plan.json
@@ -33,7 +35,12 @@ examples:
   tilefarm plan A.1048576.csv --capacity 1048576 --csv offsets.csv
 
 A network is planned as its program is: kernels one after the other, intermediate tensors in the
-least memory that is found. A problem says what there is, in JSON; what a row lacks is as here:
+least memory that is found. With the records of a run its steps take what was measured: the best
+trials of its kernels, held against the profile of its program. Where critical steps are off by more
+than 10 %, the plan is made anew with the profile's times. What nobody measured is modelled, and
+said. An accelerator without a board has a clock of 100 MHz then.
+
+A problem says what there is, in JSON; what a row lacks is as here:
 
   {"schema": 2,
    "engines":  [{"name": "npu"}, {"name": "in", "kind": "dma", "in_order": false},
@@ -77,6 +84,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     option(
         "--compare", type=Path, metavar="PLAN.json", help="another plan of it, shown beside ours"
     )
+    option(
+        "--records",
+        type=Path,
+        metavar="FOLDER",
+        help="a run of `tilefarm tune` of this network: its steps take what was measured there",
+    )
     option("--html", type=Path, metavar="OUT.html", help="a page with charts")
     option("--trace", type=Path, metavar="OUT.json", help="trace events for ui.perfetto.dev")
     option("--csv", type=Path, metavar="OUT.csv", help="residencies, in MiniMalloc's columns")
@@ -107,7 +120,8 @@ def run(args: argparse.Namespace) -> int:
     from driver.memory import Infeasible, Mode, plan
     from driver.report.memory_page import ShownPlan
 
-    problem = _problem(args)
+    made = _problem(args)
+    problem = made.problem
     compared = None if args.compare is None else _other(args.compare, problem)
     found = plan(
         problem,
@@ -126,22 +140,26 @@ def run(args: argparse.Namespace) -> int:
         print(found.to_json())
         return 0
     _print(shown, args.seed)
+    for line in made.lines:
+        print(printable_lines(line))
     if compared is not None:
         print()
         _print(compared, args.seed)
     return 0
 
 
-def _problem(args: argparse.Namespace) -> Problem:
+def _problem(args: argparse.Namespace) -> NetworkProblem:
+    from driver.commands.network_plan import NetworkProblem, network_problem
     from driver.memory import Problem
-    from driver.program.arena import program_problem
-    from driver.targets import usable_target
 
     if not args.model.endswith(".json"):
-        from driver.network import forms_of
-
-        return program_problem(forms_of(source_of(args), usable_target(args.target)).network)
-    return Problem.from_json(_read(Path(args.model)))
+        return network_problem(args)
+    if args.records is not None:
+        raise SettingsError(
+            f"--records is of networks, and {args.model} says itself what its operations take",
+            "`samples` of its operations",
+        )
+    return NetworkProblem(Problem.from_json(_read(Path(args.model))))
 
 
 def _other(path: Path, problem: Problem) -> ShownPlan:

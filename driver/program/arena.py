@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import groupby
+from types import MappingProxyType
 from typing import Final
 
 from driver.memory import (
@@ -23,6 +24,7 @@ from driver.memory import (
 )
 from driver.network import Network
 from driver.program.model import alignment
+from driver.report.step_times import StepTime
 from driver.report.summary import ArenaPlan, ArenaRect
 
 _ARENA: Final = "arena"
@@ -63,12 +65,26 @@ def plan_arena(network: Network, cycles: Mapping[str, int]) -> Arena:
     )
 
 
-def program_problem(network: Network) -> Problem:
-    """What there is to plan of a network, with its steps in the order in which its program runs."""
+def program_problem(
+    network: Network, times: Mapping[str, StepTime] = MappingProxyType({})
+) -> Problem:
+    """What there is to plan of a network, with its steps in the order in which its program runs.
+
+    Args:
+        times: of the steps by name; a step without one takes a tick.
+    """
     problem = arena_problem(network, {})
     best, _ = _chosen(problem)
-    ops = {op.name: op for op in problem.ops}
+    ops = {op.name: timed(op, times.get(op.name)) for op in problem.ops}
     return replace(_in_order(problem), ops=tuple(ops[name] for name in best.order))
+
+
+def timed(op: Op, time: StepTime | None) -> Op:
+    """The operation with the duration that a step has, and samples of it where it varies."""
+    if time is None:
+        return op
+    samples = time.samples
+    return replace(op, duration_ticks=None if samples else time.ticks, samples=samples)
 
 
 def _chosen(problem: Problem) -> tuple[Plan, int]:

@@ -73,7 +73,9 @@ def _bar(profile: Profile, layer: LayerTime, y: float, x: AxisScale) -> Iterator
     shown = name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…"
     yield label(_LEFT - 8, y + 14, shown, text_anchor="end", class_="tick")
     if layer.cost is None:
-        yield label(_LEFT + 6, y + 14, "on the processor", class_="name")
+        time = layer.took.wall_time
+        took = "" if time is None else f", {microseconds(time.median_seconds)}"
+        yield label(_LEFT + 6, y + 14, f"on the processor{took}", class_="name")
         return
     words = _in_units(layer.cost, by_clock=profile.by_clock)
     tip = f"{name}: {words}; {layer.kernel}"
@@ -96,10 +98,13 @@ def _table(profile: Profile) -> str:
 
 def _row(profile: Profile, layer: LayerTime) -> tuple[str, ...]:
     time = layer.took.wall_time
+    took = "–" if time is None else microseconds(time.median_seconds)
+    if layer.cost is not None:
+        took = f"<b>{_in_units(layer.cost, by_clock=profile.by_clock)}</b>"
     return (
         escape(layer.layer),
         escape(layer.kernel),
-        "–" if layer.cost is None else f"<b>{_in_units(layer.cost, by_clock=profile.by_clock)}</b>",
+        took,
         "–" if time is None else f"{100 * time.spread:.1f} %",
         share_bar(layer.share),
         *([gmacs(profile.speed(layer))] if profile.has_speeds else []),

@@ -38,9 +38,10 @@ def profile_document(profile: Profile) -> dict[str, Any]:
 
 def _took(took: CallTime) -> dict[str, object]:
     time = took.wall_time
+    counted: dict[str, object] = {} if took.cycles is None else {"cycles": took.cycles}
     if time is None:
         return {"cycles": took.cycles}
-    return {
+    return counted | {
         "minimum_seconds": time.minimum_seconds,
         "p10_seconds": time.p10_seconds,
         "median_seconds": time.median_seconds,

@@ -22,7 +22,12 @@ from driver.network.partition.partitioner import partition_network
 from driver.network.quantize.quantizer import quantize
 from driver.network.rewrites.fold import fold
 from driver.program.model import NetworkProgram
-from driver.program.profile import profile_of
+from driver.program.profile import (
+    host_calls,
+    host_layers_job,
+    profile_of,
+    with_host_layers,
+)
 
 MHZ = 100
 
@@ -63,6 +68,8 @@ def test_calls_one_by_one_do_what_the_program_does(
     job = replace(plain, profile=tuple(call.entry for call in program.calls))
     with Runner(target=program.target) as simulator:
         measured = ran(simulator, job)
+        host = host_calls(program, profile_of(program, measured))
+        timed_host = ran(simulator, host_layers_job(program, batch, host, timeout_seconds=60))
         assert measured.counters == ran(simulator, plain).counters, "profiling changes nothing"
     counted = profile_of(program, measured)
     accelerated = [layer.cost for layer in counted.layers if "conv2d" in layer.kernel]
@@ -72,6 +79,10 @@ def test_calls_one_by_one_do_what_the_program_does(
     assert sum(layer.cost is not None for layer in counted.layers) == 2
     assert counted.network_cost
     assert counted.layers_cost >= counted.network_cost, "no layer overlaps another"
+    both = with_host_layers(counted, timed_host)
+    assert both.layers_cost == counted.layers_cost, "the host's time is none of the cycles"
+    for layer in both.layers:
+        assert (layer.took.wall_time is None) == (layer.cost is not None)
 
     timed_job = replace(job, precision=Precision(error=0.05, seconds=1.0))
     clock = {"TILEFARM_BOARD_MHZ": str(MHZ)}

@@ -32,8 +32,10 @@ def profile_lines(profile: Profile) -> Iterator[str]:
     elif profile.by_clock:
         if profile.mhz:
             yield f"ratio: to the predicted cycles at {profile.mhz:.4g} MHz"
-    elif any(layer.cost is None for layer in profile.layers):
+    elif any(layer.cost is None and layer.took.wall_time is None for layer in profile.layers):
         yield "-: on the processor, whose time the accelerator does not count"
+    elif any(layer.cost is None for layer in profile.layers):
+        yield "layers that have a time are on the processor, which has no part in the cycles"
 
 
 def against_the_whole(profile: Profile) -> str:
@@ -48,12 +50,12 @@ def against_the_whole(profile: Profile) -> str:
 def _cells(profile: Profile, layer: LayerTime) -> Iterator[str]:
     yield layer.layer
     yield layer.kernel
+    time = layer.took.wall_time
     if layer.cost is None:
-        yield "-"
+        yield "-" if time is None else microseconds(time.median_seconds)
     else:
         yield microseconds(layer.cost) if profile.by_clock else number(round(layer.cost))
     if profile.by_clock:
-        time = layer.took.wall_time
         yield share(None if time is None else time.spread)
     yield share(layer.share)
     if profile.has_speeds:

@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 from kit.allocating import no_allocator
 from kit.built import require
+from tilefarm.target import TARGETS
 
 from driver.benchmarks.memory.scratchpad_graphs import GraphKind, scratchpad_graph
 from driver.cli import main
 from driver.memory import Plan, Problem, validate
+from tuner.trial_store import TrialStore
 
 PROBLEM = scratchpad_graph(9, 7)
 
@@ -181,3 +183,26 @@ def test_a_bad_row_or_a_schedule_s_option_is_told(
     code, _, err = said(capsys, file, "--trace", tmp_path / "t.json")
     assert code == 2
     assert "--trace is of schedules" in err
+
+
+def test_a_network_takes_what_its_records_tell(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target = TARGETS["sim"].digest.hex
+    (tmp_path / "run.json").write_text(json.dumps({"target_digest": target}))
+    TrialStore(tmp_path / "records.sqlite").close()
+    layers = [{"layer": "conv1", "kernel": "conv2d_1x1x10x10_2co_3x3_s1_fbf8e1", "cycles": 2575}]
+    (tmp_path / "summary.json").write_text(json.dumps({"profile": {"layers": layers}}))
+    code, out, _ = said(capsys, "zoo:digits", "--records", tmp_path)
+    assert code == 0
+    assert "a tick is a nanosecond; " in out
+    assert "% of the time is modelled: " in out
+    code, _, err = said(capsys, "zoo:digits", "--records", tmp_path / "none" / "program")
+    assert code == 2
+    assert "no records of a run" in err
+
+
+def test_records_are_of_networks(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = said(capsys, file, "--records", file.parent)
+    assert code == 2
+    assert "--records is of networks" in err
