@@ -35,7 +35,7 @@ DOORS = {
     },
     "onnxruntime": {"driver/program/onnx_runtime.py"},
     "onnx": {"driver/network/frontend", "driver/network/examples"},
-    "sqlite3": {"tuner/trial_database.py", "device_server/tracker/state_file.py"},
+    "sqlite3": {"tuner/database.py", "device_server/tracker/state_file.py"},
     "grpc_health": {"proto/tilefarm/rpc/health.py"},
     "grpc_reflection": {"proto/tilefarm/rpc/reflection.py"},
     "prometheus_client": {"proto/tilefarm/watch/prometheus.py"},

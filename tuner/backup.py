@@ -15,7 +15,7 @@ from typing import IO, Any
 
 from tilefarm.closing import Closing
 
-from tuner.trial_database import Database, copied
+from tuner.database import Database, copied
 
 
 class Backup(Closing):

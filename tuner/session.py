@@ -28,9 +28,14 @@ _ALIKE: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class WeightedSpace(TaskWeight):
-    """One distinct workload: its space, and what it is worth."""
+    """One distinct workload: its space, and what it is worth.
+
+    Attributes:
+        seed: a point that was good in another run, to begin with; None if none is known.
+    """
 
     space: SearchSpace
+    seed: Point | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +68,8 @@ class _Search:
     known: set[tuple[int, ...]] = field(default_factory=set)
     """Keys of candidates that were proposed or told; these are not proposed again."""
     streak: FailureStreak = field(default_factory=FailureStreak)
+    seed: Point | None = None
+    """What is to be asked first; None once it was."""
     default_is_due: bool = True
 
 
@@ -74,8 +81,9 @@ class TuningSession:
     proposed before what it has to know is there. So neither load nor chance decides what is
     searched, and a session that was killed is its arguments, and what has `ended` until then.
 
-    Each task's default point comes first, even if the budget is smaller than the number of tasks,
-    or was spent by other searches of which a task has no trial.
+    Each task's seed comes first, or if it has none its default point, even if the budget is smaller
+    than the number of tasks, or was spent by other searches of which a task has no trial. Then come
+    the defaults of those that had a seed.
 
     Args:
         tasks: by name.
@@ -104,7 +112,9 @@ class TuningSession:
     ) -> None:
         self._searches = {
             name: _Search(
-                Sampler(task.space), make_proposer(proposer, task.space, _seed_of(seed, name))
+                Sampler(task.space),
+                make_proposer(proposer, task.space, _seed_of(seed, name)),
+                seed=task.seed,
             )
             for name, task in tasks.items()
         }
@@ -161,11 +171,20 @@ class TuningSession:
         return Proposal(self.asked, *chosen)
 
     def _chosen(self) -> tuple[str, Point] | None:
+        point: Point | None
         for name, search in self._searches.items():
+            if search.seed is not None:
+                seed, search.seed = search.seed, None
+                is_whole = all(name in seed for name in search.sampler.tunables)
+                found = search.sampler.complete(seed) if is_whole else None
+                if (point := self._first(name, found)) is not None:
+                    return name, point
+        by_need = sorted(self._searches.items(), key=lambda each: bool(each[1].known))
+        for name, search in by_need:
             if search.default_is_due:
                 search.default_is_due = False
-                if (default := self._default(name)) is not None:
-                    return name, default
+                if (point := self._first(name, search.sampler.default())) is not None:
+                    return name, point
         while (due := self._scheduler.next_task()) is not None:
             point = self._unknown_point(self._searches[due])
             if point is not None:
@@ -174,10 +193,9 @@ class TuningSession:
             self._scheduler.close(due)
         return None
 
-    def _default(self, name: str) -> Point | None:
-        """The default point of a task, unless history has it."""
+    def _first(self, name: str, point: Point | None) -> Point | None:
+        """A point that the proposer of a task was not asked for, if it is valid and not known."""
         search = self._searches[name]
-        point = search.sampler.default()
         if point is None or search.sampler.key(point) in search.known:
             return None
         search.known.add(search.sampler.key(point))

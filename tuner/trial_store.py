@@ -13,8 +13,9 @@ from tilefarm.digest import Digest, canonical_json
 from tilefarm.measurement import DeviceClock, Status, Trial, WallTime
 
 from tuner.backup import Backup
+from tuner.database import DamagedError, Database, locked, opened, writing
 from tuner.run_off import RunOff
-from tuner.trial_database import DamagedError, Database, locked, opened, writing
+from tuner.trial_schema import TRIAL_SCHEMA
 
 _COLUMNS: Final = (
     "workload, trace, point, status, cycles, seconds, artifact, device, why, proposer, spans, "
@@ -95,7 +96,7 @@ class TrialStore(Closing):
         self._backup = Backup(path)
         self.restored = ""
         try:
-            self._db = opened(path, read_only=True) if read_only else self._opened()
+            self._db = opened(path, TRIAL_SCHEMA, read_only=True) if read_only else self._opened()
         except BaseException:
             self._release()
             raise
@@ -228,12 +229,12 @@ class TrialStore(Closing):
     def _opened(self) -> Database:
         """The file, or its copy in its place."""
         try:
-            return opened(self._path, read_only=False)
+            return opened(self._path, TRIAL_SCHEMA, read_only=False)
         except DamagedError as error:
             if not self._backup.exists:
                 raise
             self._backup.put_back()
-            db = opened(self._path, read_only=False)
+            db = opened(self._path, TRIAL_SCHEMA, read_only=False)
             with writing(db, self._path):
                 for what, values in self._backup.changes():
                     _apply(db, what, values)

@@ -10,6 +10,10 @@ from typing import Any, Final, Protocol
 COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "tune": ("driver.commands.tune", "find the fastest program for a network"),
     "tune-op": ("driver.commands.tune_op", "find the fastest program for operators said in words"),
+    "records": (
+        "driver.commands.records",
+        "keep the schedules that runs have found, for later ones",
+    ),
     "demo": ("driver.commands.demo", "tune the small network that comes with tilefarm"),
     "explain": ("driver.commands.explain", "say where each layer of a network runs, and why"),
     "check": ("driver.commands.check", "compare every layer on the device with the reference"),

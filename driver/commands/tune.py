@@ -13,6 +13,7 @@ from driver.commands.options.farm import add_farm_options, farm_settings, given
 from driver.commands.options.judging import add_judge_option, add_promise_option
 from driver.commands.options.networks import MODEL, add_network_options
 from driver.commands.options.quantizing import quantization
+from driver.commands.options.shared import add_records_option
 from driver.tune.settings import DEFAULT_PROPOSER, DEFAULT_TRIALS, TuneSettings
 from tuner import PROPOSERS
 from tuner.lookahead import USUAL
@@ -26,6 +27,7 @@ examples:
   tilefarm tune faces.onnx --calibrate data.npz --judge embeddings
   tilefarm tune net.onnx --calibrate data.npz --evaluate test.npz --max-loss 0.5
   tilefarm tune zoo:resnet18 --trials 3000
+  tilefarm tune zoo:resnet18 --trials 0 --records team.sqlite    the best that runs have left there
   tilefarm tune net.onnx --calibrate data.npz --tracker farm:9190 --token-file farm.token
 
 The data are arrays that numpy.savez wrote: x (inputs, samples first) and, to evaluate, y (labels):
@@ -72,6 +74,12 @@ def add_search_options(parser: argparse.ArgumentParser) -> None:
     option("--out", type=Path, metavar="DIR", help="output folder (default: tilefarm-out/MODEL)")
     option("--json", action="store_true", help="events and summary as JSON lines")
     add_trial_options(parser)
+    add_records_option(
+        parser,
+        "each workload begins with the best schedule that other runs have left there, and what"
+        " this one measures is added; with --trials 0 each gets that one trial"
+        " (default: runs know nothing of one another)",
+    )
     add_operation_options(parser)
 
 
@@ -82,7 +90,8 @@ def add_trial_options(parser: argparse.ArgumentParser) -> None:
         "--trials",
         type=int,
         metavar="N",
-        help=f"candidates to measure over all workloads (default: {DEFAULT_TRIALS})",
+        help="candidates to measure over all workloads, of which each gets one at least"
+        f" (default: {DEFAULT_TRIALS})",
     )
     names = ", ".join(PROPOSERS)
     option("--proposer", metavar="NAME", help=f"{names} (default: {DEFAULT_PROPOSER})")

@@ -14,6 +14,7 @@ from typing import Final
 
 from tilefarm.errors import OutputError
 from tilefarm.measurement import DeviceClock, Trial
+from tilefarm.space import Point
 
 from driver.campaign.measuring import Task
 from driver.campaign.scores import Scores
@@ -25,7 +26,8 @@ from tuner.session import OtherOrderError, TuningSession, WeightedSpace
 from tuner.trial_store import TrialPosition, TrialStore
 
 LOOKAHEAD: Final = "lookahead"
-"""What a run's description calls it."""
+SEEDS: Final = "seeds"
+"""What a run's description calls them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,12 +37,14 @@ class Continued:
     Attributes:
         search: its number in the records.
         known: the earlier trials of each task, as they were asked for.
+        seeds: points that it begins with, by task.
         is_another: they were asked for under other settings.
     """
 
     session: TuningSession
     search: int
     known: Mapping[str, list[Trial]]
+    seeds: Mapping[str, Point]
     is_another: bool = False
 
     @property
@@ -74,10 +78,13 @@ def continued(
     proposer: str,
     seed: int,
     lookahead: int | None,
+    seeds: Mapping[str, Point] | None = None,
 ) -> Continued:
     """The session for these tasks and settings.
 
     Args:
+        seeds: good points of other runs, by task; those with which the folder was searched first
+            stay, so that what a run adds to the records of all does not turn its own order.
         lookahead: candidates out at most; None: what the folder was searched with, or the usual.
     """
     known = {name: trials_of(task, store) for name, task in tasks.items()}
@@ -87,12 +94,13 @@ def continued(
     def place_of(trial: Trial) -> TrialPosition:
         return places.get((trial.workload, trial.trace), TrialPosition(0, 0))
 
-    kept = next((r.description.get(LOOKAHEAD) for r in reversed(store.runs())), None)
-    wanted = Lookahead(lookahead or int(str(kept or USUAL.most)))
+    before = next((run.description for run in reversed(store.runs())), {})
+    wanted = Lookahead(lookahead or int(str(before.get(LOOKAHEAD) or USUAL.most)))
+    seeds = _kept_seeds(before) or seeds or {}
 
     def session(search: int) -> TuningSession:
         return TuningSession(
-            {name: _searched(task) for name, task in tasks.items()},
+            {name: _searched(task, seeds.get(name)) for name, task in tasks.items()},
             trials=trials,
             proposer=proposer,
             seed=seed,
@@ -112,15 +120,24 @@ def continued(
     ours = {(trial.workload, trial.trace) for trials in known.values() for trial in trials}
     if all(key in ours for key, place in places.items() if place.search == last):
         with contextlib.suppress(OtherOrderError):
-            return Continued(session=session(last), search=last, known=known)
-    return Continued(session=session(last + 1), search=last + 1, known=known, is_another=True)
+            return Continued(session=session(last), search=last, known=known, seeds=seeds)
+    return Continued(
+        session=session(last + 1), search=last + 1, known=known, seeds=seeds, is_another=True
+    )
 
 
-def _searched(task: Task) -> WeightedSpace:
+def _kept_seeds(description: Mapping[str, object]) -> Mapping[str, Point]:
+    """The seeds of a run, by its description; versions that had none wrote nothing."""
+    kept = description.get(SEEDS)
+    return kept if isinstance(kept, dict) else {}
+
+
+def _searched(task: Task, seed: Point | None) -> WeightedSpace:
     """What the tuner is told of a task."""
     rate = 1e6 * task.target.board.clock_mhz
     return WeightedSpace(
         task.space,
+        seed=seed,
         weight=task.count,
         lower_bound_cycles=task.least_cycles,
         lower_bound_seconds=task.least_cycles / rate if rate else 0.0,

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from tilefarm.plural import plural
+from tilefarm.space import Point
 from tilefarm.watch.log import LineLog, Sink
 
 from driver.campaign.campaign import WorkLimits
@@ -11,10 +14,12 @@ from driver.campaign.loop import Loop
 from driver.farm.paces import Paces
 from driver.farm.run_resources import RunResources
 from driver.run_events import SearchBegan
-from driver.tune.continued import LOOKAHEAD, Continued, continued
+from driver.tune.continued import LOOKAHEAD, SEEDS, Continued, continued
+from driver.tune.known_schedules import known_schedules
 from driver.tune.prepared import Prepared
 from driver.tune.run_context import RunContext
 from driver.tune.summarise import standing
+from tuner.schedule_store import ScheduleStore
 from tuner.trial_store import TrialStore
 
 
@@ -33,6 +38,7 @@ def search(
             proposer=settings.proposer,
             seed=settings.seed,
             lookahead=settings.lookahead,
+            seeds=_seeds(context, prepared),
         )
     paces = Paces(store.paces())
     resources.leases.keep_to_one_clock(earlier.clock, paces)
@@ -55,6 +61,17 @@ def search(
         context.say(line)
     store.end_run(context.run_id, result.why, ended=context.clock.wall_seconds())
     return result
+
+
+def _seeds(context: RunContext, prepared: Prepared) -> Mapping[str, Point]:
+    """The best schedules that other runs have found, as far as there are any."""
+    path = context.settings.records
+    if path is None:
+        return {}
+    with ScheduleStore(path) as store:
+        found = known_schedules(prepared.tasks, store)
+    context.say(f"records: {found}")
+    return found.points
 
 
 def _loop(
@@ -101,6 +118,7 @@ def _announce(
         "model": prepared.files.model_digest.hex,
         "seed": context.settings.seed,
         LOOKAHEAD: session.lookahead.most,
+        SEEDS: {name: dict(point) for name, point in earlier.seeds.items()},
     }
     store.begin_run(context.run_id, description, begun=context.clock.wall_seconds())
     context.listen(

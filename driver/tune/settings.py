@@ -37,11 +37,14 @@ class TuneSettings:
         max_loss: points of accuracy that the integers may lose; None: the default is only judged.
         judge: what the network answers, a word of `ANSWER_KINDS`; None: as shapes say.
         out: the output folder.
-        trials: measured candidates over all workloads; earlier sessions' count.
+        trials: measured candidates over all workloads; earlier sessions' count. Each workload gets
+            one at least.
         proposer: a name in `tuner.PROPOSERS`.
         seed: of everything that is random.
         lookahead: candidates that are out at most, proposed and not ended; None: as the folder was
             searched before, or the tuner's usual number.
+        records: schedules of other runs: each workload begins with its best, and what this run
+            measures is added. None: runs know nothing of one another.
         compare: the library whose times stand beside the program's; processors only.
         operations: how the run's processes are watched.
     """
@@ -58,12 +61,13 @@ class TuneSettings:
     proposer: str = DEFAULT_PROPOSER
     seed: int = 0
     lookahead: int | None = None
+    records: Path | None = None
     compare: str | None = None
     farm: FarmSettings = field(default_factory=FarmSettings)
     operations: Operations = UNWATCHED
 
     def __post_init__(self) -> None:
-        at_least("--trials", self.trials, 1)
+        at_least("--trials", self.trials, 0)
         at_least("--seed", self.seed, 0)
         if self.judge is not None:
             check_kind(self.judge)

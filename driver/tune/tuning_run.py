@@ -10,7 +10,7 @@ from typing import Final
 
 from tilefarm.clock import Clock, SystemClock
 from tilefarm.digest import Digest
-from tilefarm.errors import InfraError, NoDeviceError
+from tilefarm.errors import InfraError, NoDeviceError, OutputError
 from tilefarm.names import RandomIds
 from tilefarm.plural import plural
 from tilefarm.readable import readable
@@ -31,6 +31,7 @@ from driver.stop_token import StopToken
 from driver.targets import usable_target
 from driver.tune.compared import check_comparable
 from driver.tune.finish import FinalSteps, Finished
+from driver.tune.known_schedules import records_of
 from driver.tune.output import OutputFolder, RunIdentity
 from driver.tune.prepared import Prepared, best_of, trials_of
 from driver.tune.preparing import prepare, read
@@ -46,6 +47,7 @@ from driver.tune.summarise import (
     workload_row,
 )
 from driver.tune.watched import LogFile, watched
+from tuner.schedule_store import ScheduleStore
 from tuner.trial_store import TrialStore
 
 EXIT_INTERRUPTED: Final = 75
@@ -105,6 +107,8 @@ class _TuningRun:
 
     def run(self) -> int:
         target = usable_target(self._farm_settings.target)
+        if self._settings.records is not None:  # What cannot be read is refused before the work.
+            ScheduleStore(self._settings.records).close()
         if self._settings.compare is not None:
             check_comparable(target, self._farm_settings.tracker)
         files = read(self._context, target)
@@ -115,6 +119,7 @@ class _TuningRun:
                 self._context.say(store.restored)
             prepared = prepare(self._context, files, target)
             result = self._search(prepared, store, resources, folder)
+            self._remember(prepared, store)
             arena = self._plan(prepared, store)
             prepared = prepared.with_steps_of(arena.network)
             done = None
@@ -159,6 +164,20 @@ class _TuningRun:
                 leases=resources.leases,
             )
         return result
+
+    def _remember(self, prepared: Prepared, store: TrialStore) -> None:
+        """Add to the records of all runs what this folder has; a run does not fail for it."""
+        path = self._settings.records
+        if path is None:
+            return
+        found = records_of(prepared.tasks, store, versions()["tilefarm"])
+        try:
+            with ScheduleStore(path) as kept:
+                added = kept.add(found)
+        except OutputError as error:
+            self._context.say(f"records: nothing was added: {error.what}")
+            return
+        self._context.say(f"records: {plural(added, 'schedule')} added to {readable(path)}")
 
     def _exit_code(self, result: SearchResult, done: Finished | None) -> int:
         """That of a run whose outputs are written.

@@ -60,6 +60,25 @@ def test_defaults_come_first_and_the_budget_is_kept() -> None:
     assert len(set(names(asked))) == 40
 
 
+def test_seeds_come_before_defaults_and_stand_for_them_on_a_tiny_budget() -> None:
+    tasks = small_tasks()
+    found = next(p for p in run(TuningSession(tasks, trials=40)) if p.number > 30)
+    tasks[found.task] = replace(tasks[found.task], seed=found.point)
+    asked = run(TuningSession(tasks, trials=0))
+    assert asked[0].point == found.point
+    assert sorted(proposal.task for proposal in asked) == ["a", "b", "c"]
+    more = run(TuningSession(tasks, trials=10))
+    assert names(more[:3]) == names(asked)
+    assert len({*names(more)}) == 10
+
+
+def test_a_seed_that_is_no_point_of_the_space_is_left_aside() -> None:
+    tasks = small_tasks()
+    plain = names(run(TuningSession(tasks, trials=9)))
+    tasks["a"] = replace(tasks["a"], seed={"nothing": 3})
+    assert names(run(TuningSession(tasks, trials=9))) == plain
+
+
 def test_every_task_gets_its_default_even_on_a_tiny_budget() -> None:
     asked = run(TuningSession(small_tasks(), trials=1, proposer="random"))
     assert [p.task for p in asked] == ["a", "b", "c"]

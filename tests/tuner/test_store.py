@@ -19,8 +19,9 @@ from tilefarm.digest import Digest
 from tilefarm.errors import DiskError, OutputError
 from tilefarm.measurement import DeviceClock, Status, Trial, WallTime
 
+from tuner.database import writing
 from tuner.run_off import RunOff
-from tuner.trial_database import _MIGRATIONS, writing
+from tuner.trial_schema import TRIAL_SCHEMA
 from tuner.trial_store import TrialPosition, TrialStore
 
 
@@ -197,7 +198,7 @@ def of_an_older_version(path: Path, trial: Trial, unconfirmed: Trial) -> None:
                 database.execute(f"ALTER TABLE trials DROP COLUMN {column}")
             for table in ("run_offs", "paces"):
                 database.execute(f"DROP TABLE {table}")
-            database.executescript("".join(_MIGRATIONS[1:3]))
+            database.executescript("".join(TRIAL_SCHEMA.migrations[1:3]))
             database.execute("INSERT INTO unconfirmed VALUES (1, 'sim0', 7)")
             database.execute("PRAGMA user_version = 3")
         database.close()
@@ -252,7 +253,8 @@ import os, sys, signal
 from pathlib import Path
 from kit.search.toy_spaces import trial_of
 from tuner.trial_store import TrialStore
-from tuner.trial_database import writing
+from tuner.database import writing
+from tuner.trial_schema import TRIAL_SCHEMA
 store = TrialStore(Path(sys.argv[1]))
 store.begin_run("r", {}, begun=0.0)
 for x in range(5):
@@ -288,10 +290,10 @@ def test_opening_again_keeps_everything(path: Path) -> None:
 def test_a_file_that_cannot_be_written_is_not_called_damaged(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refused(_: sqlite3.Connection) -> None:
+    def refused(*_: object) -> None:
         raise sqlite3.OperationalError("attempt to write a readonly database")
 
-    monkeypatch.setattr("tuner.trial_database.migrate", refused)
+    monkeypatch.setattr("tuner.database.migrate", refused)
     with pytest.raises(OutputError, match=r"cannot write .*readonly database") as caught:
         TrialStore(path)
     assert "can be written" in caught.value.hint

@@ -1,8 +1,9 @@
-"""Options that many commands have: whole numbers, a seed, the target."""
+"""Options that many commands have: whole numbers, a seed, the target, the records of all runs."""
 
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 from tilefarm.command_line import whole_from
 
@@ -28,3 +29,8 @@ def add_seed(parser: argparse.ArgumentParser, what: str) -> None:
 def add_target(parser: argparse.ArgumentParser) -> None:
     """Declare `--target`."""
     parser.add_argument("--target", default="sim", metavar="NAME|FILE.json", help="(default: sim)")
+
+
+def add_records_option(parser: argparse.ArgumentParser, what: str, *, needed: bool = False) -> None:
+    """Declare `--records`; `what` says what becomes of the file."""
+    parser.add_argument("--records", type=Path, required=needed, metavar="FILE.sqlite", help=what)

@@ -18,7 +18,7 @@ ZERO = trial_of({"x": 4}, cycles=0)
 
 def continued(*trials: Trial) -> Continued:
     session = TuningSession({"a": WeightedSpace(conv_like_space())}, trials=1)
-    return Continued(session=session, search=1, known={"a": [*trials], "b": [FAILED]})
+    return Continued(session=session, search=1, known={"a": [*trials], "b": [FAILED]}, seeds={})
 
 
 @pytest.mark.parametrize(

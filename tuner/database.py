@@ -1,104 +1,36 @@
-"""The SQLite file of the records: its lock, its checks, and the schema brought up to date."""
+"""A SQLite file of records: its lock, its checks, and its schema brought up to date."""
 
 from __future__ import annotations
 
 import fcntl
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from tilefarm.errors import DiskError, OutputError
 from tilefarm.system_errors import unwritable
 
-_MIGRATIONS: Final = (
-    """
-    CREATE TABLE runs (
-        run TEXT PRIMARY KEY,
-        begun REAL NOT NULL,
-        ended REAL,
-        outcome TEXT,
-        description TEXT NOT NULL
-    ) STRICT;
-    CREATE TABLE trials (
-        trial INTEGER PRIMARY KEY,
-        run TEXT NOT NULL REFERENCES runs,
-        workload TEXT NOT NULL,
-        trace TEXT NOT NULL,
-        point TEXT NOT NULL,
-        status TEXT NOT NULL,
-        cycles INTEGER,
-        seconds TEXT NOT NULL,
-        artifact TEXT,
-        device TEXT NOT NULL,
-        why TEXT NOT NULL,
-        proposer TEXT NOT NULL,
-        spans TEXT NOT NULL,
-        UNIQUE (workload, trace),
-        CHECK (cycles IS NULL OR status = 'ok')
-    ) STRICT;
-    CREATE INDEX fastest ON trials (workload, cycles) WHERE cycles IS NOT NULL;
-    """,
-    """
-    CREATE TABLE suspects (
-        suspect INTEGER PRIMARY KEY,
-        run TEXT NOT NULL REFERENCES runs,
-        workload TEXT NOT NULL,
-        trace TEXT NOT NULL,
-        point TEXT NOT NULL,
-        status TEXT NOT NULL,
-        cycles INTEGER,
-        seconds TEXT NOT NULL,
-        artifact TEXT,
-        device TEXT NOT NULL,
-        why TEXT NOT NULL,
-        proposer TEXT NOT NULL,
-        spans TEXT NOT NULL,
-        doubt TEXT NOT NULL
-    ) STRICT;
-    """,
-    """
-    CREATE TABLE unconfirmed (
-        trial INTEGER PRIMARY KEY REFERENCES trials ON DELETE CASCADE,
-        device TEXT NOT NULL,
-        fence INTEGER NOT NULL
-    ) STRICT;
-    """,
-    """
-    ALTER TABLE trials ADD COLUMN wall_time TEXT CHECK (wall_time IS NULL OR status = 'ok');
-    ALTER TABLE suspects ADD COLUMN wall_time TEXT;
-    """,
-    # What its device did not confirm is measured again; from now on only what is confirmed is kept.
-    """
-    DELETE FROM trials WHERE trial IN (SELECT trial FROM unconfirmed);
-    DROP TABLE unconfirmed;
-    DROP TABLE suspects;
-    ALTER TABLE trials ADD COLUMN search INTEGER;
-    ALTER TABLE trials ADD COLUMN number INTEGER;
-    """,
-    """
-    CREATE TABLE run_offs (
-        run_off INTEGER PRIMARY KEY,
-        workload TEXT NOT NULL,
-        device TEXT NOT NULL,
-        times TEXT NOT NULL
-    ) STRICT;
-    """,
-    """
-    CREATE TABLE paces (
-        device TEXT PRIMARY KEY,
-        seconds REAL NOT NULL
-    ) STRICT;
-    """,
-)
-"""Step i brings a file of user_version i to i + 1. Only ever appended to."""
-
-
 _PRIMARY_CODE: Final = 0xFF
 """Of a result code: its other bits say more (https://www.sqlite.org/rescode.html)."""
 
 Database: TypeAlias = sqlite3.Connection
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """What a file of records holds.
+
+    Attributes:
+        migrations: scripts; number i brings a file of user_version i to i + 1. Only ever appended
+            to.
+        application: SQLite's application_id, which tells our files from one another.
+    """
+
+    migrations: Sequence[str]
+    application: int = 0
 
 
 class DamagedError(OutputError):
@@ -121,7 +53,7 @@ def locked(path: Path) -> Any:
     return lock
 
 
-def opened(path: Path, *, read_only: bool) -> Database:
+def opened(path: Path, schema: Schema, *, read_only: bool) -> Database:
     """The checked file with this version's schema.
 
     A file of an older version that is only to be read stays as it is: what is read is a copy in
@@ -133,15 +65,15 @@ def opened(path: Path, *, read_only: bool) -> Database:
     except sqlite3.OperationalError as error:
         raise OutputError(f"cannot open {path}: {error}", "choose another folder") from None
     try:
-        _check(db, path)
+        _check(db, path, schema)
         if not read_only:
             db.execute("PRAGMA journal_mode = WAL")
             db.execute("PRAGMA synchronous = NORMAL")
             db.execute("PRAGMA foreign_keys = ON")
-            migrate(db)
-        elif _version(db) < len(_MIGRATIONS):
+            migrate(db, schema)
+        elif _version(db) < len(schema.migrations):
             db = _copied_to_memory(db)
-            migrate(db)
+            migrate(db, schema)
     except sqlite3.OperationalError as error:
         db.close()
         raise _unwritable(path, error) from None
@@ -176,7 +108,7 @@ def copied(db: Database, file: Path) -> None:
 
 
 @contextmanager
-def writing(db: sqlite3.Connection, path: Path) -> Iterator[None]:
+def writing(db: Database, path: Path) -> Iterator[None]:
     """One transaction; trouble with the disk becomes an error that says so.
 
     A file that was removed can be written as long as it is open, and nobody would ever read it.
@@ -193,25 +125,29 @@ def writing(db: sqlite3.Connection, path: Path) -> Iterator[None]:
         raise _unwritable(path, error) from None
 
 
-def _check(db: sqlite3.Connection, path: Path) -> None:
+def _check(db: Database, path: Path, schema: Schema) -> None:
     verdict = str(db.execute("PRAGMA quick_check(1)").fetchone()[0])
     if verdict != "ok":
         raise _damaged(path, verdict)
     version = _version(db)
+    application = int(db.execute("PRAGMA application_id").fetchone()[0])
     tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type='table'")}
-    if version > len(_MIGRATIONS):
+    is_ours = application == schema.application and (version > 0 or not tables)
+    if tables and not is_ours:
+        raise OutputError(f"{path} is a database of something else", "choose another file")
+    if version > len(schema.migrations):
         raise OutputError(
             f"{path} was written by a newer tilefarm (schema {version})",
             "update tilefarm, or choose another folder",
         )
-    if version == 0 and tables:
-        raise OutputError(f"{path} is a database of something else", "choose another folder")
 
 
-def migrate(db: sqlite3.Connection) -> None:
+def migrate(db: Database, schema: Schema) -> None:
     """Applies what is missing, each step whole or not at all."""
     version = _version(db)
-    for step, script in enumerate(_MIGRATIONS[version:], start=version + 1):
+    if not version:
+        db.execute(f"PRAGMA application_id = {schema.application}")
+    for step, script in enumerate(schema.migrations[version:], start=version + 1):
         db.executescript(f"BEGIN IMMEDIATE; {script} PRAGMA user_version = {step}; COMMIT;")
 
 

@@ -1,0 +1,93 @@
+"""What a run takes from other runs is what still means the same, and is measured again first."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from kit.search.stand_ins import toy_task
+from tilefarm.digest import Digest
+from tilefarm.measurement import Status, Trial
+from tilefarm.space import Point
+
+from driver.tune.continued import SEEDS, continued
+from driver.tune.known_schedules import known_schedules, records_of
+from tuner.schedule_store import ScheduleRecord, ScheduleStore
+from tuner.trial_store import TrialStore
+
+TASKS = {task.name: task for task in (toy_task(1, 720), toy_task(2, 720))}
+FIRST, SECOND = TASKS.values()
+
+
+def _trial(point: Point, cycles: int | None, status: Status = Status.OK) -> Trial:
+    return Trial(
+        workload=FIRST.digest,
+        trace=FIRST.trace(point).digest,
+        point=FIRST.choice(point),
+        status=status,
+        cycles=cycles,
+        spans=(("run", 1.0, 7.0),),
+    )
+
+
+def _records(folder: Path, *trials: Trial) -> list[ScheduleRecord]:
+    with TrialStore(folder / "records.sqlite") as store:
+        store.begin_run("one", {}, begun=0.0)
+        for trial in trials:
+            store.insert(trial, run="one")
+        return list(records_of(TASKS, store, "0.1.0"))
+
+
+def _points() -> tuple[Point, Point]:
+    default = dict(FIRST.space.default)
+    other = next(inner for inner in (2, 3, 5) if inner != default["inner"])
+    return default, {**default, "inner": other, "outer": 720 // other}
+
+
+def test_only_what_ended_well_is_remembered(tmp_path: Path) -> None:
+    slow, fast = _points()
+    (found,) = _records(tmp_path, _trial(slow, 900), _trial(fast, None, Status.RUN_CRASH))
+    assert (found.cycles, found.workload, found.ended) == (900, FIRST.workload, 7.0)
+
+
+def test_the_best_that_means_the_same_is_taken(tmp_path: Path) -> None:
+    slow, fast = _points()
+    good, best = _records(tmp_path, _trial(slow, 900), _trial(fast, 500))
+    outdated = replace(best, cycles=400, trace=Digest.of(b"what it meant once"))
+    unknown = replace(outdated, cycles=300, trace=Digest.of(b"z"), point=(("nothing", 1),))
+    with ScheduleStore(tmp_path / "team.sqlite") as store:
+        store.add([good, best, outdated, unknown])
+        found = known_schedules(TASKS, store)
+    assert dict(found.points) == {FIRST.name: FIRST.choice(fast) and dict(FIRST.choice(fast))}
+    assert str(found) == "1 of 2 workloads known, 2 schedules of other spaces or times left out"
+
+
+def test_records_of_another_target_are_none(tmp_path: Path) -> None:
+    (good,) = _records(tmp_path, _trial(_points()[0], 900))
+    with ScheduleStore(tmp_path / "team.sqlite") as store:
+        store.add([replace(good, target=Digest.of(b"another"))])
+        assert str(known_schedules(TASKS, store)) == "0 of 2 workloads known"
+
+
+def test_a_folder_keeps_the_seeds_that_it_began_with(tmp_path: Path) -> None:
+    slow, fast = _points()
+    with TrialStore(tmp_path / "records.sqlite") as store:
+
+        def session(seed: Point) -> Point:
+            begun = continued(
+                TASKS,
+                store,
+                trials=0,
+                proposer="guided",
+                seed=1,
+                lookahead=None,
+                seeds={FIRST.name: seed},
+            )
+            kept = {name: dict(point) for name, point in begun.seeds.items()}
+            store.begin_run(f"run {len(store.runs())}", {SEEDS: kept}, begun=0.0)
+            asked = begun.session.ask(5)
+            assert [each.task for each in asked] == [*TASKS]
+            return dict(FIRST.choice(asked[0].point))
+
+        assert session(fast) == dict(FIRST.choice(fast))
+        assert session(slow) == dict(FIRST.choice(fast))

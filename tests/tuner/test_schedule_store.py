@@ -1,0 +1,175 @@
+"""Schedules of many runs in one file: what stays, in whatever order it comes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from kit.search.stand_ins import toy_workload
+from tilefarm.digest import Digest
+from tilefarm.errors import OutputError
+from tilefarm.measurement import WallTime
+
+from tuner.schedule_store import ScheduleRecord, ScheduleStore
+from tuner.trial_store import TrialStore
+
+TARGET = Digest.of(b"target")
+TIME = WallTime(
+    minimum_seconds=1e-3,
+    p10_seconds=1e-3,
+    median_seconds=2e-3,
+    p90_seconds=3e-3,
+    calls=1,
+    regions=9,
+)
+
+
+def record(
+    point: int = 0, *, lanes: int = 1, cycles: int | None = 100, ended: float = 1.0
+) -> ScheduleRecord:
+    return ScheduleRecord(
+        target=TARGET,
+        target_name="sim",
+        workload=toy_workload(lanes),
+        trace=Digest.of(b"%d" % point),
+        point=(("x", point),),
+        cycles=cycles,
+        wall_time=None if cycles else TIME,
+        device="sim0",
+        version="0.1.0",
+        ended=ended,
+    )
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[ScheduleStore]:
+    with ScheduleStore(tmp_path / "team.sqlite") as opened:
+        yield opened
+
+
+def test_the_best_of_a_workload_comes_first(store: ScheduleStore) -> None:
+    slow, fast, other = record(1, cycles=300), record(2, cycles=200), record(3, lanes=2)
+    assert store.add([slow, fast, other]) == 3
+    assert list(store.records(TARGET, slow.workload.digest)) == [fast, slow]
+    assert list(store.records(Digest.of(b"another target"))) == []
+    best = {each.best.workload: (each.best, each.schedules) for each in store.workloads()}
+    assert best == {slow.workload: (fast, 2), other.workload: (other, 1)}
+
+
+def test_measured_again_the_later_one_stays(store: ScheduleStore) -> None:
+    store.add([record(cycles=100, ended=5.0)])
+    assert store.add([record(cycles=90, ended=4.0), record(cycles=100, ended=5.0)]) == 0
+    assert store.add([record(cycles=110, ended=6.0)]) == 1
+    assert [each.cycles for each in store.records()] == [110]
+
+
+def test_cycles_and_seconds_are_never_compared(store: ScheduleStore) -> None:
+    store.add([record(1, cycles=None), record(1, cycles=100), record(2, cycles=None)])
+    assert [each.best.clock.value for each in store.workloads()] == ["cycles", "seconds"]
+    assert store.prune(1) == 1
+    assert len(store) == 2
+
+
+def test_pruning_keeps_the_best_of_each_workload(store: ScheduleStore) -> None:
+    store.add(record(k, lanes=lanes, cycles=500 - k) for k in range(6) for lanes in (1, 2))
+    assert store.prune(2) == 8
+    assert [each.cycles for each in store.records()] == [495, 496, 495, 496]
+
+
+def test_nothing_of_a_batch_is_kept_where_one_fails(store: ScheduleStore) -> None:
+    def batch() -> Iterator[ScheduleRecord]:
+        yield record()
+        raise OSError("the source is gone")
+
+    with pytest.raises(OSError, match="the source is gone"):
+        store.add(batch())
+    assert not len(store)
+
+
+RECORDS = st.builds(
+    record,
+    st.integers(0, 3),
+    lanes=st.integers(1, 2),
+    cycles=st.none() | st.integers(1, 5),
+    ended=st.sampled_from([1.0, 2.0]),
+)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.lists(RECORDS, max_size=12), st.randoms())
+def test_files_merge_in_any_order_to_the_same(
+    tmp_path_factory: pytest.TempPathFactory, records: list[ScheduleRecord], chance: object
+) -> None:
+    folder = tmp_path_factory.mktemp("merged")
+    shuffled = list(records)
+    chance.shuffle(shuffled)  # type: ignore[attr-defined]
+    half = len(shuffled) // 2
+    with (
+        ScheduleStore(folder / "one.sqlite") as one,
+        ScheduleStore(folder / "left.sqlite") as left,
+        ScheduleStore(folder / "right.sqlite") as right,
+    ):
+        one.add(records)
+        left.add(shuffled[:half])
+        right.add(shuffled[half:])
+        right.add(left.records())
+        assert list(one.records()) == list(right.records())
+
+
+@given(RECORDS)
+def test_a_record_is_read_back(written: ScheduleRecord) -> None:
+    assert ScheduleRecord.from_json(written.to_json()) == written
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"schema": 2}, "schema 2, this version reads 1"),
+        ({"cycles": 0}, "took 0"),
+        ({"cycles": -4}, "took -4"),
+        ({"cycles": 3.5}, "no integer"),
+        ({"cycles": None}, "either cycles or a wall time"),
+        ({"wall_time": {"minimum_seconds": 1}}, "not a whole record"),
+        ({"ended": -1.0}, "ended at -1"),
+        ({"point": {"x": "y"}}, "no integer"),
+        ({"point": 3}, "not a whole record"),
+        ({"target": "nothing"}, "not a SHA-256"),
+        ({"workload": {"operator": "none"}}, "not a whole record"),
+        ({"workload": 3}, "not a whole record"),
+    ],
+)
+def test_what_is_no_record_is_refused(change: dict[str, object], why: str) -> None:
+    document = json.loads(record().to_json()) | change
+    with pytest.raises(ValueError, match=why):
+        ScheduleRecord.from_json(json.dumps(document))
+
+
+@pytest.mark.parametrize("text", ["", "hello", "[]", "3", "{}", '{"schema": NaN}', "[" * 10_000])
+def test_what_is_no_document_is_refused(text: str) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011 - each has its own words
+        ScheduleRecord.from_json(text)
+
+
+def test_other_files_are_left_alone(tmp_path: Path) -> None:
+    trials, schedules = tmp_path / "records.sqlite", tmp_path / "team.sqlite"
+    TrialStore(trials).close()
+    ScheduleStore(schedules).close()
+    with pytest.raises(OutputError, match="database of something else"):
+        ScheduleStore(trials)
+    with pytest.raises(OutputError, match="database of something else"):
+        TrialStore(schedules)
+    garbage = tmp_path / "garbage"
+    garbage.write_bytes(b"no database at all" * 100)
+    with pytest.raises(OutputError, match="damaged"):
+        ScheduleStore(garbage)
+    assert garbage.read_bytes() == b"no database at all" * 100
+
+
+def test_a_record_has_one_time() -> None:
+    with pytest.raises(ValueError, match="either cycles or a wall time"):
+        replace(record(), wall_time=TIME)
