@@ -192,13 +192,15 @@ class ScheduleStore(Closing):
         for (record,) in rows:
             yield ScheduleRecord.from_json(record)
 
-    def workloads(self) -> list[StoredWorkload]:
-        """What is known, by the names of targets and workloads."""
+    def workloads(self, target: Digest | None = None) -> list[StoredWorkload]:
+        """What is known, of one target or all, by the names of targets and workloads."""
+        where, values = ("", ()) if target is None else ("WHERE target = ?", (target.hex,))
         rows = self._db.execute(
             "SELECT record, schedules FROM (SELECT *,"
             " count(*) OVER (PARTITION BY target, workload, clock) AS schedules,"
             " row_number() OVER (PARTITION BY target, workload, clock ORDER BY cost, trace)"
-            " AS place FROM schedules) WHERE place = 1 ORDER BY target, workload, clock"
+            f" AS place FROM schedules {where}) WHERE place = 1 ORDER BY target, workload, clock",
+            values,
         )
         found = [
             StoredWorkload(best=ScheduleRecord.from_json(record), schedules=schedules)

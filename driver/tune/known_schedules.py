@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
+from typing import Final
 
 from tilefarm.measurement import Status, Trial
 from tilefarm.plural import plural
@@ -11,8 +13,17 @@ from tilefarm.space import Point
 
 from driver.campaign.measuring import Task
 from driver.tune.prepared import trials_of
+from tuner.sampler import Sampler
 from tuner.schedule_store import ScheduleRecord, ScheduleStore
 from tuner.trial_store import TrialStore
+from tuner.workload_distance import distance
+
+_AS_GOOD: Final = 0.001
+"""A difference below this is none."""
+_FAR: Final = 6.0
+"""Factors of two from which on another workload says nothing."""
+_TRIED: Final = 8
+"""Schedules of another workload, the best first; tiles of most fit extents that they divide."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,24 +32,30 @@ class KnownSchedules:
 
     Attributes:
         points: the best schedule of each workload that has any, by its name.
+        near: those of them that are schedules of another workload, near to it: the name of that.
         workloads: of the run.
         outdated: schedules whose point means another one by now, or that claim what cannot be.
     """
 
     points: Mapping[str, Point]
+    near: Mapping[str, str]
     workloads: int
     outdated: int
 
     def __str__(self) -> str:
-        known = f"{len(self.points)} of {plural(self.workloads, 'workload')} known"
-        if not self.outdated:
-            return known
-        return f"{known}, {plural(self.outdated, 'schedule')} of other spaces or times left out"
+        known = len(self.points) - len(self.near)
+        words = [f"{known} of {plural(self.workloads, 'workload')} known"]
+        if self.near:
+            words.append(f"{len(self.near)} near to others that are")
+        if self.outdated:
+            words.append(f"{plural(self.outdated, 'schedule')} of other spaces or times left out")
+        return ", ".join(words)
 
 
 def known_schedules(tasks: Mapping[str, Task], store: ScheduleStore) -> KnownSchedules:
-    """The best that is known of each task, for its target."""
+    """The best that is known of each task for its target, or else of the workload nearest to it."""
     points: dict[str, Point] = {}
+    near: dict[str, str] = {}
     outdated = 0
     for name, task in tasks.items():
         for record in store.records(task.target.digest, task.digest):
@@ -46,7 +63,25 @@ def known_schedules(tasks: Mapping[str, Task], store: ScheduleStore) -> KnownSch
                 points[name] = dict(record.point)
                 break
             outdated += 1
-    return KnownSchedules(points=points, workloads=len(tasks), outdated=outdated)
+    for name, task in tasks.items():
+        if name not in points and (found := _nearest(task, store)) is not None:
+            points[name], near[name] = dict(found.point), found.workload.name
+    return KnownSchedules(points=points, near=near, workloads=len(tasks), outdated=outdated)
+
+
+def _nearest(task: Task, store: ScheduleStore) -> ScheduleRecord | None:
+    """A schedule of the nearest workload that has one which the task's space has as well."""
+    others = {each.best.workload for each in store.workloads(task.target.digest)}
+    far = {other: distance(task.workload, other) for other in others - {task.workload}}
+    sampler = Sampler(task.space)
+    for other in sorted(far, key=lambda each: (far[each], each.digest.hex)):
+        if far[other] > _FAR:
+            break
+        for record in islice(store.records(task.target.digest, other.digest), _TRIED):
+            point = dict(record.point)
+            if all(name in point for name in task.tunables) and sampler.complete(point):
+                return record
+    return None
 
 
 def is_usable(task: Task, record: ScheduleRecord) -> bool:
@@ -89,3 +124,21 @@ def records_of(
                     version=version,
                     ended=max((end for _, _, end in trial.spans), default=0.0),
                 )
+
+
+def success(known: Mapping[str, Point], tasks: Mapping[str, Task], store: TrialStore) -> str:
+    """How good what was known is beside all that the folder has by now; "" if nothing was."""
+    behind = []
+    for name, point in known.items():
+        task = tasks[name]
+        trials = trials_of(task, store)
+        costs = [trial.cost for trial in trials if trial.cost is not None]
+        chosen = tuple((name, point.get(name)) for name in task.tunables)
+        of_point = [trial.cost for trial in trials if task.choice(dict(trial.point)) == chosen]
+        if len(costs) > 1 and of_point and of_point[0] is not None:
+            behind.append(of_point[0] / min(costs) - 1)
+    if not behind:
+        return ""
+    best = sum(each <= _AS_GOOD for each in behind)
+    words = f"what was known is the best of {best} of {plural(len(behind), 'workload')}"
+    return words if best == len(behind) else f"{words}, and {max(behind):.1%} behind at most"

@@ -15,7 +15,7 @@ from driver.farm.paces import Paces
 from driver.farm.run_resources import RunResources
 from driver.run_events import SearchBegan
 from driver.tune.continued import LOOKAHEAD, SEEDS, Continued, continued
-from driver.tune.known_schedules import known_schedules
+from driver.tune.known_schedules import known_schedules, success
 from driver.tune.prepared import Prepared
 from driver.tune.run_context import RunContext
 from driver.tune.summarise import standing
@@ -56,6 +56,8 @@ def search(
             say(f"{known} from earlier sessions")
         if earlier.is_another:
             say("which asked in another order")
+        if was_known := success(earlier.seeds, prepared.tasks, store):
+            say(was_known)
         say(f"compiled on {resources.compiled_on}")
     for line in resources.leases.left_out:
         context.say(line)

@@ -11,7 +11,7 @@ from tilefarm.measurement import Status, Trial
 from tilefarm.space import Point
 
 from driver.tune.continued import SEEDS, continued
-from driver.tune.known_schedules import known_schedules, records_of
+from driver.tune.known_schedules import known_schedules, records_of, success
 from tuner.schedule_store import ScheduleRecord, ScheduleStore
 from tuner.trial_store import TrialStore
 
@@ -58,8 +58,12 @@ def test_the_best_that_means_the_same_is_taken(tmp_path: Path) -> None:
     with ScheduleStore(tmp_path / "team.sqlite") as store:
         store.add([good, best, outdated, unknown])
         found = known_schedules(TASKS, store)
-    assert dict(found.points) == {FIRST.name: FIRST.choice(fast) and dict(FIRST.choice(fast))}
-    assert str(found) == "1 of 2 workloads known, 2 schedules of other spaces or times left out"
+    assert dict(found.points) == {name: dict(FIRST.choice(fast)) for name in TASKS}
+    assert dict(found.near) == {SECOND.name: FIRST.name}
+    assert str(found) == (
+        "1 of 2 workloads known, 1 near to others that are,"
+        " 2 schedules of other spaces or times left out"
+    )
 
 
 def test_records_of_another_target_are_none(tmp_path: Path) -> None:
@@ -67,6 +71,27 @@ def test_records_of_another_target_are_none(tmp_path: Path) -> None:
     with ScheduleStore(tmp_path / "team.sqlite") as store:
         store.add([replace(good, target=Digest.of(b"another"))])
         assert str(known_schedules(TASKS, store)) == "0 of 2 workloads known"
+
+
+def test_a_point_that_a_near_space_lacks_is_passed_over(tmp_path: Path) -> None:
+    (good,) = _records(tmp_path, _trial(_points()[1], 900))
+    odd = toy_task(2, 7)
+    with ScheduleStore(tmp_path / "team.sqlite") as store:
+        store.add([good])
+        assert not known_schedules({odd.name: odd}, store).points
+
+
+def test_how_good_the_known_ones_were_is_told(tmp_path: Path) -> None:
+    slow, fast = _points()
+    _records(tmp_path, _trial(slow, 900), _trial(fast, 500))
+    with TrialStore(tmp_path / "records.sqlite") as store:
+        assert success({FIRST.name: fast}, TASKS, store) == (
+            "what was known is the best of 1 of 1 workload"
+        )
+        assert success({FIRST.name: slow}, TASKS, store).endswith(
+            "of 0 of 1 workload, and 80.0% behind at most"
+        )
+        assert success({FIRST.name: {"nothing": 1}, SECOND.name: fast}, TASKS, store) == ""
 
 
 def test_a_folder_keeps_the_seeds_that_it_began_with(tmp_path: Path) -> None:
