@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.tilefarm-installed
 SECONDS := 1800
-NATIVE := $(shell find device_server/vta/runtime driver/memory/allocate/core -type f 2>/dev/null)
+NATIVE := $(shell find device_server/vta/runtime driver/memory/core -type f 2>/dev/null)
 
 .PHONY: help setup demo test faults soak cluster-test lint clean
 

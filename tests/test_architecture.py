@@ -31,7 +31,7 @@ DOORS = {
         "device_server/server/lifetime.py",
         "driver/farm/compiling/keeper.py",
         "driver/benchmarks/processor",
-        "driver/memory/allocate",
+        "driver/memory/native",
     },
     "onnxruntime": {"driver/program/onnx_runtime.py"},
     "onnx": {"driver/network/frontend", "driver/network/examples"},

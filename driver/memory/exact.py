@@ -15,8 +15,9 @@ from typing import Any, Final
 
 from tilefarm.errors import SettingsError
 
-from driver.memory.best.decoder import Decoded, Move, Token, decoded, token_of
 from driver.memory.instance import Instance
+from driver.memory.schedule import Move, Schedule, Token, token_of
+from driver.memory.search import decoded
 
 _STAYS: Final = 4
 """Times at most that a buffer comes into memory."""
@@ -33,7 +34,7 @@ class Solved:
         bound_ticks: no schedule is shorter; 0 where that is not known.
     """
 
-    best: Decoded | None
+    best: Schedule | None
     bound_ticks: int
 
     @property

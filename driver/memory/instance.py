@@ -77,6 +77,8 @@ class Instance:
 
     Attributes:
         capacities: bytes by memory that are not reserved; 0 for as much as it takes.
+        ends: the addresses by memory; 0 for as many as it takes.
+        reserved: (offset, nbytes) by memory that nothing may use.
         operations: how many of the steps are operations of the problem.
         after: the steps that are `before` or `behind` each step, the other way round.
         users: the steps that use each buffer.
@@ -86,6 +88,8 @@ class Instance:
     buffers: tuple[WholeBuffer, ...]
     instances: tuple[int, ...]
     capacities: tuple[int, ...]
+    ends: tuple[int, ...]
+    reserved: tuple[tuple[tuple[int, int], ...], ...]
     operations: int = 0
     after: tuple[tuple[int, ...], ...] = field(init=False)
     users: tuple[tuple[int, ...], ...] = field(init=False)
@@ -141,6 +145,8 @@ def instance_of(problem: Problem) -> Instance:
         buffers=tuple(buffers),
         instances=tuple(engine.instances for engine in problem.engines),
         capacities=tuple(map(_room, problem.memories)),
+        ends=tuple(memory.capacity_nbytes for memory in problem.memories),
+        reserved=tuple(memory.reserved for memory in problem.memories),
         operations=len(problem.ops),
     )
     _require_an_order(problem, instance)

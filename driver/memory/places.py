@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from typing import Final
 
 from driver.memory.allocate import Allocation, Interval, allocate
-from driver.memory.best.decoder import Action, Decoded, Move, move_of
 from driver.memory.bounds import live_nbytes
 from driver.memory.instance import Instance
 from driver.memory.plan import Bound, Reason, Residency
 from driver.memory.problem import Memory, Problem
+from driver.memory.schedule import Action, Move, Schedule, move_of
 
 _NODES: Final = 50_000
 """Of the exact search for one schedule's addresses: some 50 ms."""
-_SECONDS: Final = 60.0
-"""Only on a machine that hardly gets on: `nodes` end the search, so that it ends the same."""
+_MANY: Final = 3_000
+"""Intervals beyond which packing does alone: a search would hardly come to their ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +38,22 @@ class _Stay:
     begin: int
     end: int
     reason: Reason
+    offset: int | None = None
 
 
-def placed(problem: Problem, instance: Instance, found: Decoded, seed: int) -> Places | None:
-    """The lowest places that were found for a schedule; they may exceed a capacity.
+def placed(
+    problem: Problem,
+    instance: Instance,
+    found: Schedule,
+    *,
+    seed: int,
+    seconds: float,
+    is_bounded: bool = True,
+) -> Places | None:
+    """The lowest places that were found for a schedule.
 
-    None where buffers that are pinned to the same bytes are there at once.
+    None where it has none within the capacities, or, not bounded by them, where buffers that are
+    pinned to the same bytes are there at once.
     """
     stays = sorted(_stays(problem, instance, found), key=lambda s: (s.begin, s.buffer))
     residencies: list[Residency] = []
@@ -55,33 +65,41 @@ def placed(problem: Problem, instance: Instance, found: Decoded, seed: int) -> P
         intervals = [_interval(instance, stay, memory) for stay in mine]
         step = min(each.alignment for each in intervals)
         live = live_nbytes(((s.lower, s.upper, s.nbytes) for s in intervals), step)
-        best = _lowest(memory, intervals, seed)
-        if best is None:
-            return None
-        peaks.append((memory.name, best.peak_nbytes))
-        bounds.append(Bound(name="live bytes", nbytes=live, memory=memory.name))
-        methods.append("searched" if best.nodes else "packed")
-        residencies += (
+        if all(stay.offset is not None for stay in mine):
+            offsets, method = tuple(stay.offset or 0 for stay in mine), "as they came"
+        else:
+            best = allocate(
+                intervals,
+                capacity_nbytes=(memory.capacity_nbytes or None) if is_bounded else None,
+                reserved=memory.reserved,
+                smallest=True,
+                nodes=_NODES if len(intervals) <= _MANY else 0,
+                seconds=seconds,
+                seed=seed,
+            )
+            if not isinstance(best, Allocation):
+                return None
+            offsets, method = best.offsets, "searched" if best.nodes else "packed"
+        made = [
             _residency(instance, memory, stay, offset)
-            for stay, offset in zip(mine, best.offsets, strict=True)
-        )
+            for stay, offset in zip(mine, offsets, strict=True)
+        ]
+        peaks.append((memory.name, max((r.end_offset for r in made if r.nbytes), default=0)))
+        bounds.append(Bound(name="live bytes", nbytes=live, memory=memory.name))
+        methods.append(method)
+        residencies += made
     return Places(tuple(residencies), tuple(peaks), tuple(bounds), methods[0] if methods else "")
 
 
-def fits(problem: Problem, places: Places) -> bool:
-    """Whether every memory has room for what lies in it."""
-    room = {memory.name: memory.capacity_nbytes for memory in problem.memories}
-    return all(not room[name] or peak <= room[name] for name, peak in places.peaks)
-
-
-def _stays(problem: Problem, instance: Instance, found: Decoded) -> Iterator[_Stay]:
-    for each in found.residencies:
+def _stays(problem: Problem, instance: Instance, found: Schedule) -> Iterator[_Stay]:
+    for each in found.stays:
         yield _Stay(
             each.buffer,
             instance.buffers[each.buffer].memory,
             each.begin,
             each.end,
             _reason(instance, each.by),
+            each.offset,
         )
     moves = [(action, *move_of(action.token)) for action in found.actions if action.token < 0]
     names = [memory.name for memory in problem.memories]
@@ -113,34 +131,16 @@ def _reason(instance: Instance, by: int | None) -> Reason:
     return Reason.READ if by < 0 or by >= instance.operations else Reason.WRITTEN
 
 
-def _lowest(memory: Memory, intervals: Sequence[Interval], seed: int) -> Allocation | None:
-    """The lowest offsets that were found; they may exceed the capacity. None where pins collide."""
-    room = memory.capacity_nbytes or None
-    tries: tuple[tuple[int | None, int], ...] = ((room, _NODES), (None, 0))
-    for capacity_nbytes, nodes in tries:
-        found = allocate(
-            intervals,
-            capacity_nbytes=capacity_nbytes,
-            reserved=memory.reserved,
-            smallest=True,
-            nodes=nodes,
-            seconds=_SECONDS,
-            seed=seed,
-        )
-        if isinstance(found, Allocation):
-            return found
-    return None
-
-
 def _interval(instance: Instance, stay: _Stay, memory: Memory) -> Interval:
     buffer = instance.buffers[stay.buffer]
     is_copy = stay.reason is Reason.SAVED
+    pinned_at = buffer.pinned_at if stay.offset is None else stay.offset
     return Interval(
         lower=stay.begin,
         upper=stay.end,
         nbytes=buffer.nbytes,
         alignment=memory.alignment if is_copy else buffer.alignment,
-        fixed_offset=None if is_copy else buffer.pinned_at,
+        fixed_offset=None if is_copy else pinned_at,
     )
 
 

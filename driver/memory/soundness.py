@@ -10,8 +10,8 @@ from tilefarm.errors import UserError
 
 from driver.memory.problem import Buffer, EngineKind, FirstContent, Memory, Op, Problem
 
-MOST: Final = 1 << 53
-"""Bytes and ticks of one thing at most: sums of any number of them are exact in 64 bits."""
+MOST: Final = 1 << 44
+"""Bytes and ticks of one thing at most: sums over all that a plan may hold are exact in 64 bits."""
 
 MOST_ROWS: Final = 20_000
 """Operations, and buffers, at most: as many as the allocator takes, and planned in a minute."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tilefarm.errors import InfraError
 
-from driver.memory.allocate.native import find_library
+from driver.memory.native.library import find_library
 
 
 def no_allocator() -> str:

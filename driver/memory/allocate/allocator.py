@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Any, Final
 
 from tilefarm.errors import UserError
-from tilefarm.threads import Breakage, start_thread
 
-from driver.memory.allocate import native
 from driver.memory.allocate.interval import END, Allocation, Interval, Unallocated, flaw
-from driver.memory.allocate.native import Limits, Result, Rows, Status
+from driver.memory.native.allocation import NOWHERE, Limits, Result, Rows, Status, search
+from driver.memory.native.library import integers, interruptible
 
 NODES: Final = 2**63
 """More nodes of the search than any clock allows."""
 
 MOST_INTERVALS: Final = 20_000
 """Packing compares all pairs: these take some seconds."""
-_SIGNAL_SECONDS: Final = 0.1
 _AT_ONCE_NODES: Final = 1000
 _AT_ONCE_INTERVALS: Final = 1000
 """What is called without a thread of its own: it takes less than some 20 ms, Ctrl-C waits so long.
@@ -57,7 +54,7 @@ def allocate(
     if capacity_nbytes is not None and capacity_nbytes < 0:
         raise UserError(f"a capacity of {capacity_nbytes} bytes", "0 or more")
     limits = Limits(
-        native.NOWHERE if capacity_nbytes is None else min(capacity_nbytes, END),
+        NOWHERE if capacity_nbytes is None else min(capacity_nbytes, END),
         smallest,
         seed % 2**64,
         min(nodes, NODES),
@@ -84,29 +81,16 @@ def _searched(problem: Rows, limits: Limits, buffers: int) -> tuple[Result, list
     wanted = limits.nodes
     if buffers <= _AT_ONCE_INTERVALS:
         limits.nodes = min(wanted, _AT_ONCE_NODES)
-        result, offsets = native.search(problem, limits, buffers)
+        result, offsets = search(problem, limits, buffers)
         if result.nodes < limits.nodes or limits.nodes == wanted:
             return result, offsets
     limits.nodes = wanted
-    stop = ctypes.c_int32(0)
-    limits.stop = ctypes.pointer(stop)
-    found: list[tuple[Result, list[int]]] = []
-    breakage = Breakage()
-    thread = start_thread(
-        lambda: found.append(native.search(problem, limits, buffers)),
-        name="allocate",
-        broken=breakage,
-    )
-    try:
-        while thread.is_alive():
-            # A signal that another thread gets does not end a wait, only what comes after it.
-            thread.join(_SIGNAL_SECONDS)
-    except BaseException:
-        stop.value = 1
-        thread.join()
-        raise
-    breakage.check()
-    return found[0]
+
+    def call(stop: Any) -> tuple[Result, list[int]]:
+        limits.stop = stop
+        return search(problem, limits, buffers)
+
+    return interruptible(call)
 
 
 def _rows(intervals: Sequence[Interval], reserved: Sequence[tuple[int, int]]) -> Rows:
@@ -127,20 +111,18 @@ def _rows(intervals: Sequence[Interval], reserved: Sequence[tuple[int, int]]) ->
         first.append(len(lower))
     ranges = list(_ranges(reserved))
     _check_total(intervals, ranges)
-    fixed = [
-        native.NOWHERE if each.fixed_offset is None else each.fixed_offset for each in intervals
-    ]
+    fixed = [NOWHERE if each.fixed_offset is None else each.fixed_offset for each in intervals]
     return Rows(
         len(intervals),
-        native.integers([each.nbytes for each in intervals]),
-        native.integers([each.alignment for each in intervals]),
-        native.integers(fixed),
-        native.integers(first),
-        native.integers(lower),
-        native.integers(upper),
+        integers([each.nbytes for each in intervals]),
+        integers([each.alignment for each in intervals]),
+        integers(fixed),
+        integers(first),
+        integers(lower),
+        integers(upper),
         len(ranges),
-        native.integers([begin for begin, _ in ranges]),
-        native.integers([end for _, end in ranges]),
+        integers([begin for begin, _ in ranges]),
+        integers([end for _, end in ranges]),
     )
 
 

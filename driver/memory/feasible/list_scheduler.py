@@ -9,7 +9,7 @@ runs and nothing fits, one buffer is written to the backing memory and comes bac
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from heapq import heappop, heappush
 from itertools import islice
 
@@ -22,9 +22,13 @@ from driver.memory.feasible.victims import victim
 from driver.memory.problem import Problem
 
 
-def list_schedule(problem: Problem, graph: Graph) -> Schedule | None:
-    """The schedule; None when something fits nowhere though all that may leave has left."""
-    return _ListScheduler(problem, graph).run()
+def list_schedule(
+    problem: Problem, graph: Graph, is_over: Callable[[], bool] = lambda: False
+) -> Schedule | None:
+    """The schedule; None when something fits nowhere though all that may leave has left, or when it
+    is over before all is placed.
+    """
+    return _ListScheduler(problem, graph).run(is_over)
 
 
 class _ListScheduler:
@@ -43,14 +47,14 @@ class _ListScheduler:
         self._running: list[tuple[int, bool, int, Action]] = []
         self._seen = 0
 
-    def run(self) -> Schedule | None:
+    def run(self, is_over: Callable[[], bool]) -> Schedule | None:
         if not self._open_present():
             return None
         self._distribute(at for at, left in enumerate(self._in_degree) if not left)
         steps = len(self._graph.instance.steps)
         while self._timeline.placed < steps:
             self._advance()
-            if not self._place_ready():
+            if is_over() or not self._place_ready():
                 return None
             if not self._start_placed() and not self._running and not self._spill():
                 return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from driver.memory.bounds import live_nbytes
 from driver.memory.feasible.actions import Action, ActionKind, Home, Schedule
@@ -27,12 +27,15 @@ from driver.memory.problem import Memory, Problem
 from driver.memory.span import Span
 
 
-def feasible_plan(problem: Problem, instance: Instance) -> Plan | None:
-    """The plan of the list scheduler; None where something fits nowhere.
+def feasible_plan(
+    problem: Problem, instance: Instance, is_over: Callable[[], bool] = lambda: False
+) -> Plan | None:
+    """The plan of the list scheduler; None where something fits nowhere, or it is over before there
+    is one.
 
     Bounds of the makespan are left to the caller.
     """
-    found = feasible_schedule(problem, instance)
+    found = feasible_schedule(problem, instance, is_over)
     if found is None:
         return None
     graph, schedule = found
@@ -55,18 +58,22 @@ def feasible_plan(problem: Problem, instance: Instance) -> Plan | None:
             instance.buffers[each.buffer].nbytes for each in schedule.actions if each.step < 0
         ),
         bounds=tuple(_bounds(problem, instance, residencies)),
-        method="list scheduling" + (f", {dropped} transfers dropped" if dropped else ""),
+        method="list scheduling"
+        + (f", {dropped} transfers dropped" if dropped else "")
+        + (", ended by its time limit" if is_over() else ""),
     )
 
 
-def feasible_schedule(problem: Problem, instance: Instance) -> tuple[Graph, Schedule] | None:
+def feasible_schedule(
+    problem: Problem, instance: Instance, is_over: Callable[[], bool] = lambda: False
+) -> tuple[Graph, Schedule] | None:
     """The shorter of the passes: in the given order, and with loads ahead of their users.
 
-    None where both get stuck.
+    None where both get stuck, or neither came to its end before it is over.
     """
     graph = graph_of(problem, instance, instance.arranged(lambda at: at))
     ahead = graph_of(problem, instance, reordered(graph))
-    passes = [(each, list_schedule(problem, each)) for each in (graph, ahead)]
+    passes = [(each, list_schedule(problem, each, is_over)) for each in (graph, ahead)]
     found = [(each, schedule) for each, schedule in passes if schedule is not None]
     return min(found, key=lambda f: (f[1].makespan_ticks, len(f[1].moved)), default=None)
 

@@ -24,6 +24,7 @@ class Prefetcher:
         self._residents = residents
         self._timeline = timeline
         self._ready: list[tuple[int, int, int]] = []
+        self._users: dict[int, list[tuple[int, int, int]]] = {}
         self._last: int | None = None
 
     def add(self, step: int) -> None:
@@ -70,16 +71,23 @@ class Prefetcher:
                 break
             if rank <= last and step not in self._timeline.actions:
                 found.append((ahead, rank, step, True))
+        never = (0, 0, -1)
         for buffer in self._residents.spilled:
-            users = [
-                (self._graph.levels[at], self._graph.rank[at])
-                for at in self._residents.users[buffer]
-                if at not in self._timeline.actions
-            ]
-            ahead, rank = min(users, default=(level + MOST_LEVELS + 1, 0))
-            if ahead <= level + MOST_LEVELS:
+            users = self._users_in_order(buffer)
+            ahead, rank, user = next(
+                (u for u in users if u[-1] not in self._timeline.actions), never
+            )
+            if user >= 0 and ahead <= level + MOST_LEVELS:
                 found.append((ahead, rank, buffer, False))
         return sorted(found)
+
+    def _users_in_order(self, buffer: int) -> list[tuple[int, int, int]]:
+        """(level, rank, step) of all steps that use a buffer."""
+        if buffer not in self._users:
+            levels, rank = self._graph.levels, self._graph.rank
+            users = self._graph.instance.users[buffer]
+            self._users[buffer] = sorted((levels[at], rank[at], at) for at in users)
+        return self._users[buffer]
 
     def _loaded(self) -> int:
         """How many buffers in memory were loaded."""

@@ -47,11 +47,11 @@ def test_it_is_valid_and_no_longer_than_the_search(seed: int) -> None:
 def test_its_bound_is_that_of_any_order_of_transfers() -> None:
     """Tried against every sequence that the search may begin with, on a graph that spills."""
     pytest.importorskip("ortools", reason="OR-Tools is not installed")
-    from driver.memory.best.search import searched
     from driver.memory.exact import solved
+    from driver.memory.search import searched
 
     instance = instance_of(scratchpad_graph(9, 7))
-    best = searched(instance, bound=0, tries=4000, seed=1, is_over=lambda: False).best[0]
+    best = searched(instance, is_placed=False, bound=0, tries=40_000, seed=1, seconds=60.0).best[0]
     exact = solved(instance, at_most=best.makespan, seconds=20)
     assert exact.is_optimal
     assert exact.bound_ticks == best.makespan

@@ -46,6 +46,7 @@ struct Problem {
   int64_t unit = 1;  // bytes; every offset worth trying is a multiple of it
   std::vector<Item> items;
   std::vector<std::vector<Obstacle>> obstacles;  // by section, in the order of addresses, apart
+  bool has_obstacles = false;
   int64_t fixed_peak_nbytes = 0;
   int64_t bound_nbytes = 0;  // the most bytes that any section needs
   bool contradicts = false;  // two fixed buffers want the same bytes at once

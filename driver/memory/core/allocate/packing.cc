@@ -8,16 +8,61 @@
 namespace tilefarm::memory {
 namespace {
 
-bool meet(const Item& a, const Item& b) {
-  for (const Range& x : a.ranges) {
-    for (const Range& y : b.ranges) {
-      if (x.lo < y.hi && y.lo < x.hi) return true;
+// Placed items by time: spans of sections have lists of those that reach into them, but those that
+// reach into many are in one list for all.
+class Placed {
+ public:
+  explicit Placed(const Problem& problem)
+      : problem_(problem),
+        span_(std::max(1, problem.sections / kSpans)),
+        by_span_(problem.sections / span_ + 1),
+        seen_(problem.items.size(), -1) {}
+
+  void add(int item) {
+    for (const Range& range : problem_.items[item].ranges) {
+      const int first = range.lo / span_;
+      const int last = (range.hi - 1) / span_;
+      if (last - first >= kLong) {
+        long_.push_back({item, range});
+        continue;
+      }
+      for (int at = first; at <= last; at++) by_span_[at].push_back({item, range});
     }
   }
-  return false;
-}
+
+  // Calls `see` once with every placed item that lives while an item does.
+  template <typename See>
+  void each_beside(int item, See see) {
+    for (const Range& range : problem_.items[item].ranges) {
+      auto look = [&](const std::vector<Stay>& stays) {
+        for (const Stay& stay : stays) {
+          if (stay.range.lo < range.hi && range.lo < stay.range.hi && seen_[stay.item] != item) {
+            seen_[stay.item] = item;
+            see(stay.item);
+          }
+        }
+      };
+      for (int at = range.lo / span_; at <= (range.hi - 1) / span_; at++) look(by_span_[at]);
+      look(long_);
+    }
+  }
+
+ private:
+  static constexpr int kSpans = 1024;
+  static constexpr int kLong = 64;
+  struct Stay {
+    int item;
+    Range range;
+  };
+  const Problem& problem_;
+  int span_;
+  std::vector<std::vector<Stay>> by_span_;
+  std::vector<Stay> long_;
+  std::vector<int> seen_;
+};
 
 void add_obstacles(const Problem& problem, const Item& item, std::vector<Obstacle>& taken) {
+  if (!problem.has_obstacles) return;
   for (const Range& range : item.ranges) {
     for (int s = range.lo; s < range.hi; s++) {
       const auto& section = problem.obstacles[s];
@@ -63,17 +108,15 @@ std::vector<int> packing_order(const Problem& problem, int order) {
 void pack(const Problem& problem, const std::vector<int>& order, Offsets& offsets) {
   offsets.assign(problem.items.size(), -1);
   std::vector<Obstacle> taken;
-  for (size_t at = 0; at < order.size(); at++) {
-    const Item& item = problem.items[order[at]];
+  Placed placed(problem);
+  for (const int i : order) {
+    const Item& item = problem.items[i];
     taken.clear();
     add_obstacles(problem, item, taken);
-    for (size_t before = 0; before < at; before++) {
-      const int j = order[before];
-      if (meet(item, problem.items[j])) {
-        taken.push_back({offsets[j], offsets[j] + problem.items[j].size});
-      }
-    }
-    offsets[order[at]] = lowest(item, taken);
+    placed.each_beside(
+        i, [&](int j) { taken.push_back({offsets[j], offsets[j] + problem.items[j].size}); });
+    offsets[i] = lowest(item, taken);
+    placed.add(i);
   }
 }
 

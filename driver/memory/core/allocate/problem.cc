@@ -101,6 +101,7 @@ void add_obstacles(const tilefarm_memory_problem& rows, const std::vector<int64_
   for (auto& section : problem.obstacles) {
     std::sort(section.begin(), section.end(),
               [](const Obstacle& a, const Obstacle& b) { return a.begin < b.begin; });
+    problem.has_obstacles |= !section.empty();
     for (size_t at = 1; at < section.size(); at++) {
       problem.contradicts |= section[at].begin < section[at - 1].end;
     }

@@ -1,0 +1,1 @@
+"""The compiled core of the scheduler, libtilefarm_memory: the one place with ctypes."""
