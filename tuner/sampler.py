@@ -62,12 +62,20 @@ class Sampler:
             return dict(zip(self.names, values, strict=False))
         return None
 
+    def filled(self, known: Mapping[str, int]) -> dict[str, int] | None:
+        """A valid point with these values of some tunables; the others are what is found first.
+
+        None when there is none. Names that are no tunables are ignored.
+        """
+        return self._searched({name: known[name] for name in self.tunables if name in known})
+
     def _searched(self, tunables: Mapping[str, int]) -> dict[str, int] | None:
-        if any(tunables[name] not in domain for name, domain in self._domains.items()):
+        if any(value not in self._domains[name] for name, value in tunables.items()):
             return None
         allowed = {
             self._index[v.name]: np.asarray([[d == tunables[v.name] for d in v.domain]])
             for v in self.space.tunables
+            if v.name in tunables
         }
         rows = next(self.search.scan(allowed), None)
         return None if rows is None else self.points(rows[:1])[0]

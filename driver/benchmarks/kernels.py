@@ -19,13 +19,14 @@ from device_server.vta.library.library import VtaLibrary
 from driver.benchmarks.command_line import tell
 from driver.benchmarks.isolated import Crashed, isolated
 from driver.benchmarks.search import best_point
-from driver.benchmarks.tvm_flow import OLD_FLOW, TemplatePoint, read_template, same_choices
+from driver.benchmarks.tvm_flow import OLD_FLOW, TemplatePoint, read_template
 from driver.benchmarks.workload_runner import FailedSchedule, KernelMeasurement, WorkloadRunner
 from driver.commands.options.shared import add_number, add_seed, add_target
 from driver.program.vta.cycle_breakdown import CAUSES, CycleBreakdown
 from driver.program.vta.layers import MOBILENET_DEPTHWISE, RESNET18, Convolution, LayerVariant
 from driver.report.terminal.text_table import text_table
 from driver.targets import simulated_target
+from driver.tune.autotvm.template import same_choices
 
 TRIALS: Final = 300
 LAYERS: Final = {**{name: RESNET18[name] for name in OLD_FLOW}, **MOBILENET_DEPTHWISE}

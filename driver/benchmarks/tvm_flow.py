@@ -1,4 +1,4 @@
-"""The old flow's schedules of ResNet-18's convolutions, and the same choices in our space.
+"""What the old flow's schedules of ResNet-18's convolutions take.
 
 TVM 0.14 with VTA and AutoTVM: `conv2d_packed` of vta/top/vta_conv2d.py, whose template was measured
 in full with the exact cycle model of VTA's Chisel design (64-bit bus, bursts of 256 beats). Its
@@ -8,44 +8,24 @@ epilogue is a shift and two clips, without a bias.
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-import numpy as np
 from tilefarm.errors import DataError
-from tilefarm.space import ESTIMATE, Point
 from tilefarm.system_errors import unreadable
 
-from compile_worker.space import Generated
-from tuner.sampler import Sampler
+from driver.tune.autotvm.template import TemplateChoice
 
-SPATIAL: Final = ("co", "oh", "ow")
 _TABLE: Final = "a CSV file with a row per point of the template; `--old` may be left out"
-TEMPLATE_ORDER: Final = ("oh", "co", "ow")
-"""The template's loops over output tiles, outermost first; it has no choice of them."""
 
 
 @dataclass(frozen=True, slots=True)
-class TemplatePoint:
-    """One configuration of the template, and its cycles.
+class TemplatePoint(TemplateChoice):
+    """One configuration of the template, and its cycles."""
 
-    `oc_nthread` and `h_nthread` are virtual threads: two tiles in flight, in memory of their own.
-    """
-
-    tile_h: int
-    tile_w: int
-    tile_ci: int
-    tile_co: int
-    oc_nthread: int
-    h_nthread: int
     cycles: int
-
-    @property
-    def slots(self) -> int:
-        """Tiles in flight."""
-        return self.oc_nthread * self.h_nthread
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,61 +104,3 @@ def read_template(path: Path) -> dict[str, TemplatePoint]:
     if not best:
         raise DataError(f"{path}: no rows", _TABLE)
     return best
-
-
-def same_choices(
-    template: TemplatePoint, made: Generated, extents: Mapping[str, int]
-) -> list[Point]:
-    """Points of our space with the choices of a template's point, the likely fastest first.
-
-    The tiles are the template's, its threads the slots of our operands, its loop order ours, and
-    operands are loaded for every step of the reduction, as the template does. What the template has
-    no word for differs among the points: the order of micro-ops, what is held while a tile ends,
-    and accumulator slots, at most as many as there are threads.
-
-    Args:
-        extents: those of the layer's axes.
-    """
-    sampler = Sampler(made.space)
-    fixed = _fixed(template, made, extents)
-    allowed = {
-        at: np.asarray([[value in fixed[v.name] for value in v.domain]])
-        for at, v in enumerate(made.space.variables)
-        if v.name in fixed
-    }
-    points = [point for rows in sampler.search.scan(allowed) for point in sampler.points(rows)]
-    return sorted(points, key=lambda point: point[ESTIMATE])
-
-
-def _fixed(
-    template: TemplatePoint, made: Generated, extents: Mapping[str, int]
-) -> dict[str, set[int]]:
-    """Values of the tunables that the template speaks of."""
-    tiles = {
-        "tile_oh": template.tile_h,
-        "tile_ow": template.tile_w,
-        "tile_ci": template.tile_ci,
-        "tile_co": template.tile_co,
-        "tile_kh": extents["kh"],
-        "tile_kw": extents["kw"],
-    }
-    fixed = {name: {value} for name, value in tiles.items()}
-    fixed |= {"slots": {template.slots}, "acc_slots": set(range(1, template.slots + 1))}
-    many = {axis for axis in SPATIAL if tiles[f"tile_{axis}"] < extents[axis]}
-    orders = _labels(made, "tile_order")
-    wanted = [axis for axis in TEMPLATE_ORDER if axis in many]
-    fixed["tile_order"] = {
-        value
-        for value, label in orders
-        if [axis for axis in label.split() if axis in many] == wanted
-    }
-    if template.tile_ci < extents["ci"]:
-        for name in ("data_at", "weight_at"):
-            fixed[name] = {value for value, label in _labels(made, name) if label == "step"}
-    return fixed
-
-
-def _labels(made: Generated, name: str) -> Iterator[tuple[int, str]]:
-    """(value, label) of a choice that is left."""
-    variable = next(v for v in made.space.variables if v.name == name)
-    yield from ((value, variable.labels[value]) for value in variable.domain)

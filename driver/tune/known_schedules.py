@@ -65,12 +65,15 @@ def known_schedules(tasks: Mapping[str, Task], store: ScheduleStore) -> KnownSch
             outdated += 1
     for name, task in tasks.items():
         if name not in points and (found := _nearest(task, store)) is not None:
-            points[name], near[name] = dict(found.point), found.workload.name
+            points[name], near[name] = found
     return KnownSchedules(points=points, near=near, workloads=len(tasks), outdated=outdated)
 
 
-def _nearest(task: Task, store: ScheduleStore) -> ScheduleRecord | None:
-    """A schedule of the nearest workload that has one which the task's space has as well."""
+def _nearest(task: Task, store: ScheduleStore) -> tuple[Point, str] | None:
+    """A schedule of the nearest workload that has one which the task's space has too; whose it is.
+
+    What that workload's space has no word for, such as where a bias is loaded, is whatever fits.
+    """
     others = {each.best.workload for each in store.workloads(task.target.digest)}
     far = {other: distance(task.workload, other) for other in others - {task.workload}}
     sampler = Sampler(task.space)
@@ -78,9 +81,11 @@ def _nearest(task: Task, store: ScheduleStore) -> ScheduleRecord | None:
         if far[other] > _FAR:
             break
         for record in islice(store.records(task.target.digest, other.digest), _TRIED):
-            point = dict(record.point)
-            if all(name in point for name in task.tunables) and sampler.complete(point):
-                return record
+            known = {name: value for name, value in record.point if name in task.tunables}
+            if 2 * len(known) <= len(task.tunables):
+                continue
+            if (point := sampler.filled(known)) is not None:
+                return dict(task.choice(point)), other.name
     return None
 
 

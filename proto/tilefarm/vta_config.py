@@ -67,7 +67,7 @@ def vta_config_target(document: Mapping[str, Any], *, where: str) -> Target:
         reasons.append(f"TARGET: {found}; one of {', '.join(_KINDS)}")
     if not reasons:
         vta = VtaConfig(**{name: document[key] for key, name in _GEOMETRY.items()})
-        target = replace(_KINDS[str(kind)], name=_model_name(str(kind), vta), vta=vta)
+        target = replace(_KINDS[str(kind)], name=model_name(str(kind), vta), vta=vta)
         reasons = impossibilities(target)
         if not reasons:
             return target
@@ -99,7 +99,7 @@ def _wrong_values(document: Mapping[str, Any]) -> list[str]:
     return reasons
 
 
-def _model_name(kind: str, vta: VtaConfig) -> str:
+def model_name(kind: str, vta: VtaConfig) -> str:
     """The original's name of a configuration, `pynq_1x16_i8w8a32_15_15_18_17` for example."""
     widths = f"i{1 << vta.log_inp_width}w{1 << vta.log_wgt_width}a{1 << vta.log_acc_width}"
     logs = (

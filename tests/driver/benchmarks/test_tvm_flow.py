@@ -1,4 +1,4 @@
-"""The old flow's figures are those of its table, and its choices exist in our space."""
+"""The old flow's figures are those of its table."""
 
 from __future__ import annotations
 
@@ -7,13 +7,8 @@ from pathlib import Path
 import pytest
 from kit.shared import shared_folder
 from tilefarm.errors import DataError
-from tilefarm.space import violations
-from tilefarm.target import TARGETS
 
-from compile_worker.machines.vta.space.layer import layer_of
-from compile_worker.space import generate
-from driver.benchmarks.tvm_flow import OLD_FLOW, TemplatePoint, read_template, same_choices
-from driver.program.vta.layers import RESNET18
+from driver.benchmarks.tvm_flow import OLD_FLOW, TemplatePoint, read_template
 
 HEAD = "layer,tile_h,tile_w,tile_ci,tile_co,oc_nthread,h_nthread,cycles\n"
 SUM = 2_840_113
@@ -55,20 +50,3 @@ def test_other_tables_are_refused(tmp_path: Path, text: str, why: str) -> None:
 def test_an_absent_table(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="cannot be read"):
         read_template(tmp_path / "none.csv")
-
-
-@pytest.mark.parametrize("name", ["C2", "C4", "C11"])
-def test_its_choices_are_valid_points_of_ours(name: str) -> None:
-    target = TARGETS["sim"]
-    work = RESNET18[name].workload(target)
-    made, layer = generate(work, target), layer_of(work)
-    assert layer is not None
-    template = OLD_FLOW[name].best
-    points = same_choices(template, made, layer.extents)
-    assert points
-    for point in points:
-        assert violations(made.space, point) == []
-        assert (point["tile_oh"], point["tile_co"]) == (template.tile_h, template.tile_co)
-        assert point["slots"] == 2 >= point["acc_slots"]
-    predicted = [point["predicted_quarter_cycles"] for point in points]
-    assert predicted == sorted(predicted)

@@ -5,13 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 from kit.search.stand_ins import toy_task
 from tilefarm.digest import Digest
 from tilefarm.measurement import Status, Trial
 from tilefarm.space import Point
+from tilefarm.target import TARGETS
 
+from driver.campaign.tasks import task_of
+from driver.program.vta.layers import BIASED, RESNET18
 from driver.tune.continued import SEEDS, continued
 from driver.tune.known_schedules import known_schedules, records_of, success
+from tuner.sampler import Sampler
 from tuner.schedule_store import ScheduleRecord, ScheduleStore
 from tuner.trial_store import TrialStore
 
@@ -79,6 +84,27 @@ def test_a_point_that_a_near_space_lacks_is_passed_over(tmp_path: Path) -> None:
     with ScheduleStore(tmp_path / "team.sqlite") as store:
         store.add([good])
         assert not known_schedules({odd.name: odd}, store).points
+
+
+def test_what_the_near_space_has_no_word_for_is_filled(tmp_path: Path) -> None:
+    sim = TARGETS["sim"]
+    plain = task_of(RESNET18["C8"].workload(sim), sim, count=1, macs=1, seed=0)
+    biased = task_of(RESNET18["C8"].workload(sim, BIASED), sim, count=1, macs=1, seed=0)
+    (point,) = Sampler(plain.space).sample(1, np.random.default_rng(3))
+    record = ScheduleRecord(
+        target=sim.digest,
+        target_name="sim",
+        workload=plain.workload,
+        trace=plain.trace(point).digest,
+        point=plain.choice(point),
+        cycles=10**6,
+    )
+    with ScheduleStore(tmp_path / "team.sqlite") as store:
+        store.add([record])
+        found = known_schedules({biased.name: biased}, store)
+    assert found.near == {biased.name: plain.name}
+    assert dict(found.points[biased.name]).items() > dict(record.point).items()
+    assert Sampler(biased.space).complete(found.points[biased.name]) is not None
 
 
 def test_how_good_the_known_ones_were_is_told(tmp_path: Path) -> None:
