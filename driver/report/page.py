@@ -15,6 +15,7 @@ from driver.report.noise_chart import noise_chart
 from driver.report.plan_chart import plan_chart
 from driver.report.profile_chart import profile_section
 from driver.report.progress_chart import progress_chart
+from driver.report.space_chart import space_section
 from driver.report.summary import RunSummary
 from driver.report.tables import (
     accuracy_table,
@@ -52,6 +53,8 @@ def _sections(summary: RunSummary) -> list[tuple[str, str]]:
         sections.append(("Workloads of the accelerator", workload_table(summary)))
     elif summary.workloads:
         sections.append(("Workloads", workload_table(summary)))
+    if summary.spaces:
+        sections.append(("Spaces, and what was predicted", space_section(summary.spaces)))
     if summary.accuracy:
         sections.append(("Accuracy", accuracy_table(summary.accuracy)))
     if summary.plans and summary.accuracy and summary.accuracy.judgement:

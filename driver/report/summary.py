@@ -71,6 +71,29 @@ class SessionRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SpaceRow:
+    """What a search saw of one workload's space.
+
+    Attributes:
+        all_points: every combination of values, whatever the constraints say.
+        valid_points: those that keep all constraints; an estimate unless `is_exact`.
+        predictions: for each trial that ended well its number, the cycles that the space's own
+            estimate said, and those that it took; empty where a space has no estimate.
+        deciding: (variable, share) of the tunables: how much of the spread of what trials took
+            goes with the variable's value, 0 to 1, the largest first.
+    """
+
+    workload: str
+    all_points: float
+    valid_points: float
+    is_exact: bool
+    measured: int
+    failed: int
+    predictions: tuple[tuple[int, float, float], ...] = ()
+    deciding: tuple[tuple[str, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadRow:
     """One distinct workload of the accelerator: what the terminal's table shows.
 
@@ -284,6 +307,7 @@ class RunSummary:
         profile: what the layers of the assembled program take on a device, one by one.
         network_time: what they take at the clock of the target's board, in words.
         comparison: with another library on the same machine, if that was wanted.
+        spaces: what the search saw of each workload's space.
         noise: of every layer, if the promise was broken at first.
         plans: what was tried to keep it, see `driver.network.accuracy.plans`.
         facts: (name, value) of anything else worth a line: versions, seed, host.
@@ -304,6 +328,7 @@ class RunSummary:
     network_time: str = ""
     profile: Profile | None = None
     comparison: Comparison | None = None
+    spaces: tuple[SpaceRow, ...] = ()
     noise: tuple[NoiseRow, ...] = ()
     plans: tuple[RemedyPlan, ...] = ()
     facts: tuple[tuple[str, str], ...] = ()
@@ -364,6 +389,8 @@ def brief(summary: RunSummary) -> Mapping[str, Any]:
         del document[key]
     document |= document.pop("run") | document.pop("session")
     document["workloads"] = [row.document() for row in summary.workloads]
+    for row in document["spaces"]:
+        del row["predictions"]
     document["layers"] = [row.document() for row in summary.layers]
     if summary.accuracy:
         document["accuracy"]["compared"] = [row.document() for row in summary.accuracy.compared]

@@ -23,7 +23,7 @@ from driver.farm.run_resources import Folders, RunResources
 from driver.farm.scratch import scratch_folder
 from driver.program.arena import Arena, plan_arena
 from driver.report import write_report
-from driver.report.summary import RunOrigin, RunSummary, SessionFigures
+from driver.report.summary import RunOrigin, RunSummary, SessionFigures, SpaceRow
 from driver.report.terminal.ended import Ended, Listener
 from driver.report.terminal.interrupts import Interrupts
 from driver.report.trace import chrome_trace
@@ -39,6 +39,7 @@ from driver.tune.run_context import RunContext
 from driver.tune.run_offs import run_offs
 from driver.tune.searching import search
 from driver.tune.settings import TuneSettings
+from driver.tune.space_rows import space_row
 from driver.tune.summarise import (
     layer_rows,
     recorded_spans,
@@ -270,6 +271,7 @@ class _TuningRun:
             arena=arena.picture,
             timeline=done.timeline if done else None,
             accuracy=done.accuracy if done else None,
+            spaces=self._spaces(prepared, store),
             noise=prepared.judged.noise,
             plans=prepared.judged.plans,
             network_cycles=cycles,
@@ -284,6 +286,10 @@ class _TuningRun:
             ),
             interrupted=result.why != "exhausted",
         )
+
+    def _spaces(self, prepared: Prepared, store: TrialStore) -> tuple[SpaceRow, ...]:
+        seed, tasks = self._settings.seed, prepared.tasks.values()
+        return tuple(space_row(task, trials_of(task, store), seed) for task in tasks)
 
     def _write(
         self, folder: OutputFolder, summary: RunSummary, done: Finished | None
