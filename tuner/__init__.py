@@ -15,7 +15,7 @@ PROPOSERS: Final[Mapping[str, str]] = {
     "random": "tuner.random_search:RandomSearch",
     "grid": "tuner.grid_search:GridSearch",
     "evolution": "tuner.evolution:Evolution",
-    "guided": "tuner.guided:Guided",
+    "guided": "tuner.guided:make_guided",
 }
 """Proposers by name. Strings, so that naming one does not import them all."""
 

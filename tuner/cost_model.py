@@ -36,6 +36,11 @@ class Featurizer:
         """Spaces of the same kind have features that mean the same."""
         self._estimate = next((i for i, n in enumerate(self.kind) if n == ESTIMATE), None)
 
+    @property
+    def has_estimate(self) -> bool:
+        """Whether the space says what its points cost."""
+        return self._estimate is not None
+
     def __call__(self, rows: Rows) -> Floats:
         return _logs(rows)
 

@@ -1,241 +1,185 @@
-"""Guided search: a cost model ranks what constrained evolution proposes; a share explores."""
+"""Guided search: the best points by the space's estimate first, then what is learnt of its errors.
+
+estimate of all points ──► the cheapest few thousand ──► + error that is expected ──► the least
+                              (`shortlist.py`)              (`residual_model.py`)      that is hoped
+"""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 from tilefarm.measurement import Trial
 from tilefarm.space import Point, SearchSpace
 
 from tuner.candidate_pool import CandidatePool
-from tuner.cost_model import CostModel, Featurizer, Floats
+from tuner.cost_model import Featurizer, Floats
+from tuner.model_search import ModelSearch
 from tuner.noise import told_apart
+from tuner.proposer import Proposer
+from tuner.residual_model import ResidualModel
 from tuner.sampler import Sampler
 from tuner.search import Rows
+from tuner.shortlist import Shortlist
 from tuner.transfer_learning import SharedMeasurements
-from tuner.xgb_model import XgbModel
 
-_WARM_UP: Final = 8
-_OWN_WARM_UP: Final = 1
-"""Trials before a model is fitted, and where other searches of its kind have measured enough: those
-say how costs go, and a trial of its own where they lie."""
-_OTHERS_ENOUGH: Final = 8
-"""As many as a search without others measures before its own model."""
-_OTHERS_MOST: Final = 256
-"""Rows of others: the time of a fit grows with them."""
-_OTHERS_WEIGHT: Final = 0.6
-"""A row of another workload says less of this one; one of its own counts 1."""
 _POOL: Final = 384
-_PROMISING_SHARE: Final = 0.12
-"""Of the pool by the space's estimate, which is drawn from before there is a model."""
-_POPULATION: Final = 96
-_ELITE: Final = 32
-_FRESH: Final = 96
-_GENERATIONS: Final = 3
-"""Of children between two fits; each is judged by the model alone."""
-_BEST_SHARE: Final = 0.85
-_ROULETTE_SHARE: Final = 0.08
-"""Shares of proposals: the model's best, and chance among its better ones; the rest explores."""
+_RANKED: Final = 768
+"""Candidates that are told apart by the model; the time of a plan grows with them."""
+_PLANNED: Final = 8
+"""Proposals between two looks at what was measured, at most."""
+_NEWS_SHARE: Final = 8
+"""A plan is made anew when so much of what is known is news: at first after every trial."""
+_HOPE: Final = 1.0
+"""Doubts that are taken off an expected cost: what is unsure is worth a try."""
+_NARROW: Final = 0.01
+_SPREADS: Final = 3.0
+"""Candidates are those whose estimate is so much above the least, or as much as three times what
+the estimate has been off."""
+_BEST: Final = 64
+_LATEST: Final = 64
+"""Of the search's own trials these many are learnt from, and of others' the latest."""
+_OTHERS: Final = 64
+_OTHERS_NOISE: Final = 0.3
+"""A trial of another workload says less of this one."""
+
+
+def make_guided(space: SearchSpace, seed: int) -> Proposer:
+    """Led by the space's estimate; where it has none, by a model that learns from scratch."""
+    return Guided(space, seed) if Featurizer(space).has_estimate else ModelSearch(space, seed)
 
 
 class Guided:
-    """The default point, then a spread of points, then what a model of the measured ones likes.
+    """Asks for the candidate with the least hoped-for cost: estimate, expected error, and doubt.
 
-    The spread is over the eighth of the space that its own estimates call cheapest, if it has any.
-    Of the proposals after the warm-up 85 % are the best by prediction, 8 % drawn by rank and the
-    rest random. A small space is ranked in full; in a large one a population evolves on predicted
-    cost, as in Heron (ASPLOS 2023). The model is fitted again as trials come in, less often as they
-    become many; what other searches measured on spaces with the same variables counts too, and
-    shortens the warm-up.
+    Candidates that are out are supposed to come out as expected, so that their like wait. What
+    other searches measured on spaces with the same variables counts as well.
+
+    Args:
+        space: one with an estimate.
     """
 
-    def __init__(self, space: SearchSpace, seed: int, model: CostModel | None = None) -> None:
+    def __init__(self, space: SearchSpace, seed: int) -> None:
         self._rng = np.random.default_rng(seed)
         self._sampler = Sampler(space)
         self._candidates = CandidatePool(self._sampler, self._rng)
         self._features = Featurizer(space)
-        self._model = model if model is not None else XgbModel(seed=seed)
-        self._rows: list[Rows] = []
-        self._measured: list[float] = []
-        """What each of these rows costs, by one clock."""
-        self._noises: list[float] = []
-        self._known: list[Rows] = []
-        """What was asked or told before there was a model: the spread keeps away from these."""
-        self._fitted = 0
         self._shared = SharedMeasurements()
-        nothing = np.empty((0, len(self._sampler.names)), dtype=np.int64)
-        self._pool: Rows = nothing
-        self._ranked: Rows = nothing
-        self._is_first = True
+        self._rows: list[Rows] = []
+        self._costs: list[float] = []
+        self._noises: list[float] = []
+        self._out: dict[tuple[int, ...], Rows] = {}
+        self._plan: deque[Rows] = deque()
+        self._planned_with = -1
+        self._shortlist: Shortlist | None = None
+        self.hope: float | None = None
+        """The least that any candidate may cost that was not tried yet, as far as is known."""
 
     def join(self, shared: SharedMeasurements) -> None:
         """Learn from other searches as well, and let them learn from this one."""
         self._shared = shared
 
     def ask(self, n: int) -> list[Point]:
-        points = self._default() if self._is_first and n else []
-        self._is_first = False
-        if self._is_warming_up:
-            points += self._spread(n - len(points))
-        else:
-            self._refresh()
-            points += self._ranked_picks(n - len(points))
-        return points + self._candidates.take(self._candidates.sample(n - len(points)))
+        points: list[Point] = []
+        while len(points) < n and (row := self._next()) is not None:
+            points += self._candidates.take(row[None])
+            self._out[self._sampler.keys(row[None])[0]] = row
+        return points
 
     def tell(self, trials: Sequence[Trial]) -> None:
         for trial in trials:
             given = dict(trial.point)
             self._candidates.mark(given)
+            self._out.pop(self._sampler.key(given), None)
             point = self._sampler.complete(given)
-            if point is None:
-                continue
-            row = self._sampler.row(point)
-            if len(self._measured) < _WARM_UP:
-                self._known.append(row)
-            if (cost := trial.cost) is not None:
-                self._learn(row, cost, trial.noise)
+            if point is not None and (cost := trial.cost) is not None:
+                self._learn(self._sampler.row(point), cost, trial.noise)
 
     def _learn(self, row: Rows, cost: float, noise: float) -> None:
         self._rows.append(row)
-        self._measured.append(cost)
+        self._costs.append(cost)
         self._noises.append(noise)
-        estimate = self._features.estimate(row[None])
-        if estimate is not None:
-            missed = float(np.log2(cost) - estimate[0])
-            self._shared.add(self._features.kind, self, self._features(row[None])[0], missed)
+        missed = float(np.log2(cost) - self._estimate(row[None])[0])
+        self._shared.add(self._features.kind, self, self._features(row[None])[0], missed)
 
-    @property
-    def _is_warming_up(self) -> bool:
-        own = len(self._measured)
-        others = self._shared.count_of_others(self._features.kind, self)
-        return own < (_OWN_WARM_UP if others >= _OTHERS_ENOUGH else _WARM_UP)
+    def _next(self) -> Rows | None:
+        news = len(self._costs) - self._planned_with
+        if self._planned_with < 0 or news > len(self._costs) // _NEWS_SHARE:
+            self._plan.clear()
+        while self._plan:
+            row = self._plan.popleft()
+            if not self._candidates.has_seen(self._sampler.points(row[None])[0]):
+                return row
+        self._make_plan()
+        return self._plan.popleft() if self._plan else None
 
-    # -- before there is a model -------------------------------------------------------------------
+    # -- what may be tried -------------------------------------------------------------------------
 
-    def _default(self) -> list[Point]:
-        point = self._sampler.default()
-        if point is None or self._candidates.has_seen(point):
-            return []
-        self._candidates.mark(point)
-        self._known.append(self._sampler.row(point))
-        return [point]
-
-    def _spread(self, n: int) -> list[Point]:
-        """Promising points far from one another and from all known ones, by their features."""
-        self._pool = self._candidates.unseen(self._pool)
-        if len(self._pool) < n:
-            self._pool = self._promising(self._candidates.sample(_POOL), n)
-        if n <= 0 or not len(self._pool):
-            return []
-        known = self._features(np.asarray(self._known)) if self._known else None
-        rows = self._pool[farthest(self._features(self._pool), known, n)]
-        self._known += [*rows]
-        return self._candidates.take(rows)
-
-    def _promising(self, rows: Rows, least: int) -> Rows:
-        estimate = self._features.estimate(rows)
-        if estimate is None:
-            return rows
-        best = np.argsort(estimate, kind="stable")
-        return rows[best[: max(least, round(_PROMISING_SHARE * len(rows)))]]
-
-    # -- with a model ------------------------------------------------------------------------------
-
-    def _refresh(self) -> None:
-        """Fits and ranks again when enough was learned since the last time, or nothing is left."""
-        news = len(self._measured) - self._fitted
-        if self._fitted and news < max(4, self._fitted // 8) and len(self._ranked):
-            return
-        if news:
-            self._fit()
+    def _likely(self) -> Rows:
+        """The cheapest unseen candidates by the estimate; any, when all of these were tried."""
         rows = self._candidates.all_unseen()
         if rows is None:
-            self._ranked = self._evolved()
-        else:
-            self._ranked = rows[np.argsort(self._costs(rows), kind="stable")]
-
-    def _fit(self) -> None:
-        """Learns log costs, as far as the space's own estimate does not explain them."""
-        rows, costs = np.asarray(self._rows), np.log2(self._levels())
-        features, weights = self._features(rows), np.ones(len(rows))
-        estimate = self._features.estimate(rows)
-        if estimate is not None:
-            costs = costs - estimate
-            more, their_costs = self._shared.of_others(self._features.kind, self, _OTHERS_MOST)
-            if len(more):
-                features = np.concatenate([features, more])
-                costs = np.concatenate([costs, their_costs])
-                weights = np.concatenate([weights, np.full(len(more), _OTHERS_WEIGHT)])
-        self._model.fit(features, costs, weights)
-        self._fitted = len(self._measured)
-
-    def _levels(self) -> Floats:
-        """What was measured, without differences that the usual noise explains."""
-        return told_apart(np.asarray(self._measured), float(np.median(self._noises)))
-
-    def _ranked_picks(self, n: int) -> list[Point]:
-        points: list[Point] = []
-        for kind in self._rng.random(max(n, 0)):
-            self._ranked = self._candidates.unseen(self._ranked[:_POOL])
-            if kind > _BEST_SHARE + _ROULETTE_SHARE or not len(self._ranked):
-                continue
-            at = 0 if kind <= _BEST_SHARE else int(len(self._ranked) * self._rng.random() ** 3)
-            points += self._candidates.take(self._ranked[at : at + 1])
-        return points
-
-    def _evolved(self) -> Rows:
-        """Candidates of a large space: more generations, selected by prediction.
-
-        The population of the last time takes part again, next to the best measured points and fresh
-        random ones.
-        """
-        elite = np.argsort(self._levels(), kind="stable")[:_ELITE]
-        fresh = self._candidates.peek(_POOL, leaving=_FRESH)
-        population = np.concatenate(
-            [np.asarray(self._rows)[elite], self._ranked[:_POPULATION], fresh]
-        )
-        costs = self._costs(population)
-        for _ in range(_GENERATIONS):
-            parents = population[np.argsort(costs, kind="stable")[: _POPULATION // 2]]
-            mothers, fathers = self._by_rank(len(parents)), self._by_rank(len(parents))
-            children = self._sampler.crossed(parents[mothers], parents[fathers], self._rng)
-            population = np.concatenate([population, children])
-            costs = np.concatenate([costs, self._costs(children)])
-        return self._candidates.unseen(population[np.argsort(costs, kind="stable")])
-
-    def _by_rank(self, count: int) -> NDArray[np.int64]:
-        """A population of random positions; the first ones are likelier."""
-        weights = 1.0 / (1.0 + np.arange(count))
-        return self._rng.choice(count, size=_POPULATION, p=weights / weights.sum())
-
-    def _costs(self, rows: Rows) -> Floats:
-        """What the model and the space's own estimate say of each; lower is better."""
+            if self._shortlist is None:
+                population = self._candidates.sample(_POOL)
+                self._shortlist = Shortlist(self._sampler, population, self._rng)
+            rows = self._candidates.unseen(self._shortlist.within(self._share))
         if not len(rows):
-            return np.empty(0)
-        costs, estimate = self._model.predict(self._features(rows)), self._features.estimate(rows)
-        return costs if estimate is None else costs + estimate
+            rows = self._candidates.sample(_POOL)
+        return rows[np.argsort(self._estimate(rows), kind="stable")][:_RANKED]
 
+    @property
+    def _share(self) -> float:
+        """How far above the least estimate a candidate may be."""
+        if len(self._costs) < 2:
+            return _NARROW
+        missed = np.log2(self._costs) - self._estimate(np.asarray(self._rows))
+        return max(_NARROW, float(2 ** (_SPREADS * missed.std()) - 1))
 
-def farthest(pool: Floats, known: Floats | None, n: int) -> NDArray[np.intp]:
-    """Positions of at most n rows of `pool`, each the farthest from `known` and earlier choices.
+    def _estimate(self, rows: Rows) -> Floats:
+        estimate = self._features.estimate(rows)
+        assert estimate is not None
+        return estimate
 
-    Distances are Euclidean on columns scaled to the same spread. Ties go to the first row.
-    """
-    everything = pool if known is None else np.concatenate([pool, known])
-    spread = everything.std(axis=0)
-    scale = np.where(spread > 0, spread, 1.0)
-    pool = pool / scale
-    if known is None:
-        gap = np.full(len(pool), np.inf)
-    else:
-        gap = np.min(((pool[:, None, :] - (known / scale)[None, :, :]) ** 2).sum(axis=2), axis=1)
-    chosen: list[int] = []
-    for _ in range(min(n, len(pool))):
-        at = int(np.argmax(gap))
-        chosen.append(at)
-        gap = np.minimum(gap, ((pool - pool[at]) ** 2).sum(axis=1))
-        gap[at] = -1.0
-    return np.asarray(chosen, dtype=np.intp)
+    # -- what is hoped of it -----------------------------------------------------------------------
+
+    def _make_plan(self) -> None:
+        rows = self._likely()
+        self._plan.clear()
+        self._planned_with = len(self._costs)
+        self.hope = None
+        if not len(rows):
+            return
+        model, estimate = self._model(rows), self._estimate(rows)
+        free = np.ones(len(rows), dtype=np.bool_)
+        for turn in range(min(_PLANNED, len(rows))):
+            seen = model.prediction
+            hoped = estimate + (seen.means - _HOPE * seen.doubts)[: len(rows)]
+            if not turn and self._costs:
+                self.hope = float(2 ** hoped.min())
+            at = int(np.argmin(np.where(free, hoped, np.inf)))
+            free[at] = False
+            self._plan.append(rows[at])
+            model.suppose(at)
+
+    def _model(self, rows: Rows) -> ResidualModel:
+        """What is known of these candidates' errors, from others and those out as well."""
+        costs = told_apart(np.asarray(self._costs), float(np.median(self._noises or [0.0])))
+        order = np.argsort(costs, kind="stable")
+        used = np.union1d(order[:_BEST], np.arange(len(costs))[-_LATEST:]).astype(np.intp)
+        own = np.asarray(self._rows).reshape(len(costs), len(self._sampler.names))[used]
+        features = self._features(own)
+        missed = np.log2(costs[used]) - self._estimate(own)
+        noises = np.zeros(len(used))
+        more, theirs = self._shared.of_others(self._features.kind, self, _OTHERS)
+        if len(more):
+            features = np.concatenate([features, more])
+            missed = np.concatenate([missed, theirs])
+            noises = np.concatenate([noises, np.full(len(more), _OTHERS_NOISE)])
+        out = np.asarray([*self._out.values()]).reshape(-1, len(self._sampler.names))
+        both = self._features(np.concatenate([rows, out]))
+        model = ResidualModel(both, features, missed, noises)
+        for at in range(len(rows), len(both)):
+            model.suppose(at)
+        return model

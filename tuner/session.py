@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from tilefarm.digest import Digest
@@ -14,6 +14,7 @@ from tilefarm.space import Point, SearchSpace
 
 from tuner import make_proposer
 from tuner.allocate import TaskScheduler, TaskWeight
+from tuner.cost_model import Featurizer
 from tuner.failure_streak import OVER, FailureStreak
 from tuner.lookahead import USUAL, Lookahead
 from tuner.proposer import Proposer
@@ -22,6 +23,8 @@ from tuner.transfer_learning import SharedMeasurements, TransferLearner
 
 _WARM_UP: Final = 8
 _RETRIES: Final = 8
+_WORTH_DEFAULTS: Final = 3
+"""Trials for each task from which on one of them tells what its default costs."""
 _ALIKE: Final = 20
 """Failures of one task for one cause, and nothing else, after which it is given up."""
 
@@ -61,16 +64,25 @@ class OtherOrderError(ValueError):
 
 @dataclass(slots=True)
 class _Search:
-    """The search of one task."""
+    """The search of one task.
+
+    `leader` names another task with the same space, if there is one: that one is searched, and what
+    turns out to be its best is measured here as well.
+    """
 
     sampler: Sampler
     proposer: Proposer
+    leader: str = ""
     known: set[tuple[int, ...]] = field(default_factory=set)
     """Keys of candidates that were proposed or told; these are not proposed again."""
     streak: FailureStreak = field(default_factory=FailureStreak)
     seed: Point | None = None
     """What is to be asked first; None once it was."""
-    default_is_due: bool = True
+    best: tuple[float, Point] | None = None
+    """The least cost that is known, and of which point."""
+    first: Point | None = None
+    first_is_due: bool = True
+    default_is_due: bool = False
 
 
 class TuningSession:
@@ -81,9 +93,11 @@ class TuningSession:
     proposed before what it has to know is there. So neither load nor chance decides what is
     searched, and a session that was killed is its arguments, and what has `ended` until then.
 
-    Each task's seed comes first, or if it has none its default point, even if the budget is smaller
-    than the number of tasks, or was spent by other searches of which a task has no trial. Then come
-    the defaults of those that had a seed.
+    Each task's seed comes first, or if it has none what its proposer says, even if the budget is
+    smaller than the number of tasks, or was spent by other searches of which a task has no trial.
+    Then come the default points, for reports say what was gained over them, where the budget is
+    three times the tasks or more. Tasks whose spaces and estimates are the same are one search, and
+    the best of the first is measured for the others.
 
     Args:
         tasks: by name.
@@ -110,14 +124,16 @@ class TuningSession:
         history: Mapping[str, Sequence[Trial]] | None = None,
         ended: Mapping[int, tuple[str, Trial]] | None = None,
     ) -> None:
-        self._searches = {
-            name: _Search(
-                Sampler(task.space),
-                make_proposer(proposer, task.space, _seed_of(seed, name)),
-                seed=task.seed,
-            )
-            for name, task in tasks.items()
-        }
+        leaders = _leaders(tasks)
+        self._searches: dict[str, _Search] = {}
+        for name, task in tasks.items():
+            if leader := leaders.get(name, ""):
+                search = replace(self._searches[leader], leader=leader, known=set())
+            else:
+                made = make_proposer(proposer, task.space, _seed_of(seed, name))
+                search = _Search(Sampler(task.space), made)
+            search.seed = task.seed
+            self._searches[name] = search
         shared = SharedMeasurements()
         for search in self._searches.values():
             if isinstance(search.proposer, TransferLearner):
@@ -125,7 +141,8 @@ class TuningSession:
         self.lookahead = lookahead
         self._budget = max(trials, len(tasks))
         self._scheduler = TaskScheduler(
-            tasks, warm_up=max(1, min(_WARM_UP, trials // (2 * max(1, len(tasks)))))
+            _together(tasks, leaders),
+            warm_up=max(1, min(_WARM_UP, trials // (2 * max(1, len(tasks))))),
         )
         self._earlier = 0
         self._asked: list[str] = []
@@ -139,7 +156,10 @@ class TuningSession:
         self._given_up: list[GivenUp] = []
         for name, past in (history or {}).items():
             self._teach(name, past)
-        untried = sum(not search.known for search in self._searches.values())
+        for search in self._searches.values():
+            search.first_is_due = not search.known
+            search.default_is_due = trials >= _WORTH_DEFAULTS * len(tasks)
+        untried = sum(search.first_is_due for search in self._searches.values())
         self._budget = max(self._budget, self._earlier + untried)
         self._resume(dict(ended or {}))
 
@@ -162,56 +182,71 @@ class TuningSession:
         return self._due.popleft() if self._due else self._proposed()
 
     def _proposed(self) -> Proposal | None:
-        """The next one, as all that it has to know has ended."""
+        """The next one, as all that it has to know has ended; the last ones know all there is."""
         if not self._learn(self.lookahead.known(self.asked)):
             return None
-        if (chosen := self._chosen()) is None:
+        chosen = self._chosen()
+        if chosen is None and self._learn(self.asked):
+            chosen = self._chosen()
+        if chosen is None:
             return None
         self._asked.append(chosen[0])
         return Proposal(self.asked, *chosen)
 
     def _chosen(self) -> tuple[str, Point] | None:
-        point: Point | None
-        for name, search in self._searches.items():
-            if search.seed is not None:
-                seed, search.seed = search.seed, None
-                is_whole = all(name in seed for name in search.sampler.tunables)
-                found = search.sampler.complete(seed) if is_whole else None
-                if (point := self._first(name, found)) is not None:
-                    return name, point
-        by_need = sorted(self._searches.items(), key=lambda each: bool(each[1].known))
-        for name, search in by_need:
-            if search.default_is_due:
-                search.default_is_due = False
-                if (point := self._first(name, search.sampler.default())) is not None:
-                    return name, point
-        while (due := self._scheduler.next_task()) is not None:
-            point = self._unknown_point(self._searches[due])
+        for due in (self._seed, self._first, self._default, self._best_of_leader):
+            for name, search in self._searches.items():
+                point = due(search)
+                if point is not None and search.sampler.key(point) not in search.known:
+                    if not search.leader:
+                        self._scheduler.hand_out(name)
+                    return self._taken(name, point)
+        while (due_task := self._scheduler.next_task()) is not None:
+            point = self._unknown_point(self._searches[due_task])
             if point is not None:
-                return due, point
-            self._scheduler.give_back(due)
-            self._scheduler.close(due)
+                return self._taken(due_task, point)
+            self._scheduler.give_back(due_task)
+            self._scheduler.close(due_task)
         return None
 
-    def _first(self, name: str, point: Point | None) -> Point | None:
-        """A point that the proposer of a task was not asked for, if it is valid and not known."""
+    def _taken(self, name: str, point: Point) -> tuple[str, Point]:
+        """The task and its point, which is known from now on."""
         search = self._searches[name]
-        if point is None or search.sampler.key(point) in search.known:
-            return None
         search.known.add(search.sampler.key(point))
-        self._scheduler.hand_out(name)
-        return point
+        search.first = search.first or point
+        return name, point
+
+    def _seed(self, search: _Search) -> Point | None:
+        """What somebody else found good, if it is a point of this space."""
+        seed, search.seed = search.seed, None
+        is_whole = seed is not None and all(name in seed for name in search.sampler.tunables)
+        return search.sampler.complete(seed) if seed is not None and is_whole else None
+
+    def _first(self, search: _Search) -> Point | None:
+        """What a search begins with, unless it had a seed, or history has trials of it."""
+        is_due, search.first_is_due = search.first_is_due and not search.known, False
+        if not is_due:
+            return None
+        return self._searches[search.leader].first if search.leader else self._unknown_point(search)
+
+    def _default(self, search: _Search) -> Point | None:
+        """The default point of a task."""
+        if not search.default_is_due:
+            return None
+        search.default_is_due = False
+        return search.sampler.default()
+
+    def _best_of_leader(self, search: _Search) -> Point | None:
+        """The best point of the task that is searched for this one as well."""
+        leader = self._searches.get(search.leader)
+        return None if leader is None or leader.best is None else leader.best[1]
 
     def _unknown_point(self, search: _Search) -> Point | None:
         """What the proposer says next; the default point may be out already without its knowing."""
         for _ in range(_RETRIES):
             points = search.proposer.ask(1)
-            if not points:
-                return None
-            key = search.sampler.key(points[0])
-            if key not in search.known:
-                search.known.add(key)
-                return points[0]
+            if not points or search.sampler.key(points[0]) not in search.known:
+                return points[0] if points else None
         return None
 
     # -- telling -----------------------------------------------------------------------------------
@@ -245,7 +280,12 @@ class TuningSession:
 
     def _absorb(self, task: str, trial: Trial) -> None:
         search = self._searches[task]
-        search.known.add(search.sampler.key(dict(trial.point)))
+        point, cost = dict(trial.point), trial.cost
+        search.known.add(search.sampler.key(point))
+        if search.leader:
+            return
+        if cost is not None and (search.best is None or cost < search.best[0]):
+            search.best = cost, point
         search.proposer.tell([trial])
         self._scheduler.tell(task, trial)
 
@@ -296,6 +336,38 @@ class TuningSession:
     def budget(self) -> int:
         """Trials that there may be in all."""
         return self._budget
+
+
+def _leaders(tasks: Mapping[str, WeightedSpace]) -> dict[str, str]:
+    """Tasks whose space is that of an earlier one, and which one that is.
+
+    Only where it has an estimate: without one it does not say what its points cost.
+    """
+    first: dict[Digest, str] = {}
+    found = {}
+    for name, task in tasks.items():
+        if not Featurizer(task.space).has_estimate:
+            continue
+        leader = first.setdefault(replace(task.space, name="").digest, name)
+        if leader != name:
+            found[name] = leader
+    return found
+
+
+def _together(
+    tasks: Mapping[str, WeightedSpace], leaders: Mapping[str, str]
+) -> dict[str, TaskWeight]:
+    """The tasks that are searched, each with the weight of those that it leads."""
+    return {
+        name: replace(
+            task,
+            weight=sum(
+                other.weight for each, other in tasks.items() if leaders.get(each, each) == name
+            ),
+        )
+        for name, task in tasks.items()
+        if name not in leaders
+    }
 
 
 def _seed_of(seed: int, task: str) -> int:

@@ -25,10 +25,6 @@ class SharedMeasurements:
         """One measured candidate: features [f] and cost. Only the same kind learns from it."""
         self._kept.setdefault(kind, []).append((owner, features, cost))
 
-    def count_of_others(self, kind: Hashable, owner: object) -> int:
-        """How many candidates there are that the owner did not add itself."""
-        return sum(who is not owner for who, _, _ in self._kept.get(kind, ()))
-
     def of_others(self, kind: Hashable, owner: object, most: int) -> tuple[Floats, Floats]:
         """Features [n, f] and costs [n] of others' latest candidates, at most so many."""
         latest = [(f, c) for who, f, c in self._kept.get(kind, ()) if who is not owner][-most:]

@@ -67,6 +67,7 @@ class Campaign:
         confirming: devices that were told to confirm what they gave.
         asking: a `Propose` is unanswered.
         dry: the tuner has nothing more.
+        asks_again: it said so while jobs were live, and may have more when it knows their ends.
         stopping: begin nothing new.
         finished: `EndCampaign` was given.
     """
@@ -82,6 +83,7 @@ class Campaign:
     confirming: frozenset[str] = frozenset()
     asking: bool = False
     dry: bool = False
+    asks_again: bool = False
     stopping: bool = False
     finished: bool = False
 

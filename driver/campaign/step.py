@@ -96,9 +96,10 @@ def _ask(c: Campaign) -> tuple[Campaign, list[Command]]:
     """Ask for whole compile tasks, or for less when there is nothing left to compile."""
     idle = c.jobs.open_batches < c.limits.workers
     worthwhile = c.room >= c.batch or (idle and not c.jobs.at(JobStage.WAITING))
-    if c.asking or c.dry or c.stopping or c.room < 1 or not worthwhile:
+    is_dry = c.dry and not (c.asks_again and not c.jobs)
+    if c.asking or is_dry or c.stopping or c.room < 1 or not worthwhile:
         return c, []
-    return replace(c, asking=True), [Propose(min(c.room, ASK_MOST))]
+    return replace(c, asking=True, dry=False), [Propose(min(c.room, ASK_MOST))]
 
 
 def _confirm(c: Campaign) -> tuple[Campaign, list[Command]]:

@@ -82,6 +82,7 @@ def _proposed(c: Campaign, jobs: tuple[JobId, ...]) -> Campaign:
         last_job=jobs[-1] if jobs else c.last_job,
         asking=False,
         dry=not jobs,
+        asks_again=not jobs and bool(c.jobs),
     )
 
 

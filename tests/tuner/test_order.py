@@ -15,6 +15,7 @@ from kit.search.toy_spaces import (
     empty_space,
     pair_space,
     trial_of,
+    with_estimate,
 )
 from tilefarm.measurement import Status, Trial
 
@@ -32,6 +33,8 @@ def tasks() -> dict[str, WeightedSpace]:
         "hopeless": WeightedSpace(conv_like_space(28, 28, 4, 4, 1), weight=4),
         "few": WeightedSpace(pair_space()),
         "none": WeightedSpace(empty_space()),
+        "estimated": WeightedSpace(with_estimate(conv_like_space(14, 28, 2, 2, 3))),
+        "alike": WeightedSpace(with_estimate(conv_like_space(14, 28, 2, 2, 3))),
         "large": WeightedSpace(conv_like_space(28, 28, 2, 2, 3), weight=3, lower_bound_cycles=1),
     }
 
@@ -126,13 +129,13 @@ def test_what_may_be_known_decides_and_not_what_is() -> None:
 
 
 def test_a_larger_budget_goes_on_where_the_smaller_one_ended() -> None:
-    farm = Farm(random.Random(5), Lookahead(8), "guided", trials=85, kills=3)
+    farm = Farm(random.Random(5), Lookahead(8), "guided", trials=115, kills=3)
     farm.play(3)
-    farm.trials = 100
+    farm.trials = 130
     longer = farm.play(3)
-    assert len(longer) > 85
-    assert longer == Farm(random.Random(6), Lookahead(8), "guided", trials=100).play(3)
-    farm.trials = 80
+    assert len(longer) > 115
+    assert longer == Farm(random.Random(6), Lookahead(8), "guided", trials=130).play(3)
+    farm.trials = 114
     session = farm.session(3)
     assert session.told == len(longer)
     assert session.ask(9) == []

@@ -9,7 +9,14 @@ from typing import Any, Final
 
 import numpy as np
 import pytest
-from kit.search.toy_spaces import conv_like_cycles, conv_like_space, pair_space, timed, trial_of
+from kit.search.toy_spaces import (
+    conv_like_cycles,
+    conv_like_space,
+    pair_space,
+    timed,
+    trial_of,
+    with_estimate,
+)
 from tilefarm.errors import SettingsError
 from tilefarm.measurement import Status, Trial
 from tilefarm.space import Point, SearchSpace
@@ -17,7 +24,8 @@ from tilefarm.space import Point, SearchSpace
 from tuner import PROPOSERS, make_proposer
 from tuner.cost_model import Floats
 from tuner.grid_search import spread
-from tuner.guided import Guided, farthest
+from tuner.guided import Guided
+from tuner.model_search import ModelSearch, farthest
 from tuner.proposer import Proposer
 from tuner.sampler import Sampler
 
@@ -89,13 +97,19 @@ class Knowall:
         return self._score(features)
 
 
-class TestGuidedWithoutTrees(ProposerSuite):
+class TestLearnedWithoutTrees(ProposerSuite):
     @pytest.fixture
     def make(self) -> Make:
-        def guided(space: SearchSpace, seed: int) -> Proposer:
-            return Guided(space, seed, model=Knowall(lambda f: f.sum(axis=1)))
+        def learned(space: SearchSpace, seed: int) -> Proposer:
+            return ModelSearch(space, seed, model=Knowall(lambda f: f.sum(axis=1)))
 
-        return guided
+        return learned
+
+
+class TestGuidedByAnEstimate(ProposerSuite):
+    @pytest.fixture
+    def make(self) -> Make:
+        return lambda space, seed: Guided(with_estimate(space), seed)
 
 
 def trials_until(proposer: Proposer, target: int, budget: int) -> int:
@@ -142,7 +156,7 @@ def test_seconds_lead_a_search_as_cycles_do(name: str) -> None:
 
 def test_the_model_does_not_learn_noise() -> None:
     model = Knowall(lambda features: features[:, 0])
-    proposer = Guided(conv_like_space(), seed=1, model=model)
+    proposer = ModelSearch(conv_like_space(), seed=1, model=model)
     points = proposer.ask(12)
     times = [timed(1e-5 * (1 + 0.0005 * at), noise=0.02) for at in range(11)] + [timed(2e-5, 0.02)]
     proposer.tell([trial_of(p, wall_time=t) for p, t in zip(points, times, strict=True)])
@@ -150,18 +164,18 @@ def test_the_model_does_not_learn_noise() -> None:
     assert len(set(model.costs_seen)) == 2
 
 
-def test_guided_asks_for_the_default_point_first() -> None:
+def test_without_an_estimate_the_default_point_comes_first() -> None:
     space = conv_like_space()
-    first = Guided(space, seed=9).ask(1)[0]
+    first = ModelSearch(space, seed=9).ask(1)[0]
     assert {name: first[name] for name, _ in space.default} == dict(space.default)
 
 
-def test_guided_follows_its_model() -> None:
+def test_a_search_follows_its_model() -> None:
     space = conv_like_space(14, 14, 4, 4, 3)
     wanted = "steps"
     column = [v.name for v in space.variables].index(wanted)
     model = Knowall(lambda features: features[:, column])
-    proposer = Guided(space, seed=1, model=model)
+    proposer = ModelSearch(space, seed=1, model=model)
     for _ in range(3):
         proposer.tell([trial_of(p, cycles=conv_like_cycles(p)) for p in proposer.ask(5)])
     all_points = Sampler(space).enumerate(100_000)
@@ -173,7 +187,7 @@ def test_guided_follows_its_model() -> None:
 
 def test_every_generation_is_judged_once() -> None:
     model = Knowall(lambda features: features[:, 0])
-    proposer = Guided(conv_like_space(), seed=1, model=model)
+    proposer = ModelSearch(conv_like_space(), seed=1, model=model)
     proposer.tell([trial_of(p, cycles=conv_like_cycles(p)) for p in proposer.ask(12)])
     proposer.ask(1)
     first, *children = model.rows_judged
@@ -183,7 +197,7 @@ def test_every_generation_is_judged_once() -> None:
 
 def test_failures_are_not_learned_from() -> None:
     model = Knowall(lambda features: features[:, 0])
-    proposer = Guided(conv_like_space(), seed=1, model=model)
+    proposer = ModelSearch(conv_like_space(), seed=1, model=model)
     points = proposer.ask(30)
     proposer.tell([trial_of(p, cycles=conv_like_cycles(p)) for p in points[:12]])
     proposer.tell([trial_of(p, Status.COMPILE_TIMEOUT) for p in points[12:]])

@@ -12,6 +12,7 @@ from kit.search.toy_spaces import (
     empty_space,
     pair_space,
     trial_of,
+    with_estimate,
 )
 from tilefarm.errors import SettingsError
 from tilefarm.measurement import Status, Trial
@@ -47,14 +48,14 @@ def names(proposals: Sequence[Proposal]) -> list[tuple[str, tuple[tuple[str, int
     return [(p.task, tuple(sorted(p.point.items()))) for p in proposals]
 
 
-def test_defaults_come_first_and_the_budget_is_kept() -> None:
+def test_first_candidates_and_then_defaults_come_first_and_the_budget_is_kept() -> None:
     tasks = small_tasks()
     session = TuningSession(tasks, trials=40, proposer="random", seed=1)
     asked = run(session)
     assert len(asked) == session.told == 40
     assert [p.number for p in asked] == [*range(1, 41)]
-    assert [p.task for p in asked[:3]] == ["a", "b", "c"]
-    for proposal in asked[:3]:
+    assert [p.task for p in asked[:6]] == ["a", "b", "c"] * 2
+    for proposal in asked[3:6]:
         default = dict(tasks[proposal.task].space.default)
         assert {k: proposal.point[k] for k in default} == default
     assert len(set(names(asked))) == 40
@@ -79,9 +80,32 @@ def test_a_seed_that_is_no_point_of_the_space_is_left_aside() -> None:
     assert names(run(TuningSession(tasks, trials=9))) == plain
 
 
-def test_every_task_gets_its_default_even_on_a_tiny_budget() -> None:
+def test_every_task_gets_a_trial_even_on_a_tiny_budget() -> None:
     asked = run(TuningSession(small_tasks(), trials=1, proposer="random"))
     assert [p.task for p in asked] == ["a", "b", "c"]
+
+
+def test_a_small_budget_is_not_spent_on_defaults() -> None:
+    tasks = {"a": WeightedSpace(with_estimate(conv_like_space()))}
+    default = dict(tasks["a"].space.default)
+    for trials, is_there in ((2, False), (3, True)):
+        points = [dict(p.point) for p in run(TuningSession(tasks, trials=trials))]
+        assert (default in [{k: p[k] for k in default} for p in points]) is is_there
+
+
+def test_tasks_with_the_same_space_are_one_search_and_end_with_the_same_schedule() -> None:
+    space = with_estimate(conv_like_space(14, 14, 2, 2, 3))
+    tasks = {"a": WeightedSpace(space), "b": WeightedSpace(replace(space, name="other"))}
+    asked = run(TuningSession(tasks, trials=40, lookahead=Lookahead(2)))
+    best = {n: min(conv_like_cycles(p.point) for p in asked if p.task == n) for n in tasks}
+    assert best["a"] == best["b"]
+    assert [p.task for p in asked].count("b") < 12
+
+
+def test_tasks_without_estimates_are_searched_each_for_itself() -> None:
+    tasks = {name: WeightedSpace(conv_like_space(14, 14, 2, 2, 3)) for name in "ab"}
+    asked = run(TuningSession(tasks, trials=40))
+    assert 15 <= [p.task for p in asked].count("b") <= 25
 
 
 def run_pairs(session: TuningSession) -> list[Point]:

@@ -1,95 +1,106 @@
-"""Searches that teach one another, and what a space's own estimates are good for."""
+"""Searches that teach one another, and what a space's own estimate is good for."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
-from kit.search.toy_spaces import conv_like_cycles, conv_like_space, trial_of
-from tilefarm.space import ESTIMATE, Point, SearchSpace, Sum, Variable
+from kit.search.toy_spaces import conv_like_space, trial_of, with_estimate
+from tilefarm.space import ESTIMATE, Point, SearchSpace, Variable
 
-from tuner.cost_model import Featurizer, Floats
+from tuner.cost_model import Featurizer
 from tuner.guided import Guided
+from tuner.residual_model import ResidualModel
 from tuner.sampler import Sampler
+from tuner.shortlist import MOST, Shortlist
 from tuner.transfer_learning import SharedMeasurements
 
 
-class Remembering:
-    """A cost model that notes what it was fitted to and likes small first features."""
-
-    def __init__(self) -> None:
-        self.fits: list[tuple[int, Floats]] = []
-
-    def fit(self, features: Floats, costs: Floats, weights: Floats) -> None:
-        self.fits.append((len(features), weights))
-
-    def predict(self, features: Floats) -> Floats:
-        return np.asarray(features[:, 0])
-
-
-def with_estimate(space: SearchSpace) -> SearchSpace:
-    """The space with its loads, weighted, as the estimate."""
-    loads = Sum(name="def_load", total=ESTIMATE, terms=((2, "inp_loads"), (32, "wgt_loads")))
-    return replace(
-        space,
-        variables=(*space.variables, Variable(name=ESTIMATE, tunable=False)),
-        constraints=(*space.constraints, loads),
-    )
-
-
-def tell_all(search: Guided, points: list[Point]) -> None:
-    search.tell([trial_of(p, cycles=conv_like_cycles(p)) for p in points])
-
-
-def test_others_of_the_same_kind_are_counted_and_given() -> None:
+def test_others_of_the_same_kind_are_given() -> None:
     shared = SharedMeasurements()
     for cost in range(5):
         shared.add("conv", "first", np.asarray([float(cost)]), cost)
     shared.add("conv", "second", np.asarray([9.0]), 9)
     shared.add("dense", "third", np.asarray([7.0]), 7)
-    assert shared.count_of_others("conv", "second") == 5
-    assert shared.count_of_others("dense", "third") == 0
     features, costs = shared.of_others("conv", "second", most=2)
     assert features.tolist() == [[3.0], [4.0]]
     assert costs.tolist() == [3.0, 4.0]
     assert len(shared.of_others("dense", "third", most=2)[1]) == 0
 
 
-def test_a_search_uses_its_model_at_once_when_others_measured_enough() -> None:
-    shared = SharedMeasurements()
-    first = Guided(with_estimate(conv_like_space(28, 28, 2, 2, 3)), seed=0, model=Remembering())
-    first.join(shared)
-    tell_all(first, first.ask(9))
-    model = Remembering()
-    second = Guided(with_estimate(conv_like_space(14, 14, 4, 4, 3)), seed=0, model=model)
-    second.join(shared)
-    tell_all(second, second.ask(1))
-    second.ask(1)
-    ((count, weights),) = model.fits
-    assert count == 10
-    assert weights[0] > weights[1] > 0
+def estimate_of(point: Point) -> int:
+    return point[ESTIMATE]
 
 
-def test_searches_without_estimates_do_not_mix() -> None:
-    shared = SharedMeasurements()
-    first = Guided(conv_like_space(28, 28, 2, 2, 3), seed=0, model=Remembering())
-    first.join(shared)
-    tell_all(first, first.ask(9))
-    model = Remembering()
-    second = Guided(conv_like_space(14, 14, 4, 4, 3), seed=0, model=model)
-    second.join(shared)
-    tell_all(second, second.ask(2))
-    second.ask(1)
-    assert model.fits == []
+def slower_with_one_store_slot(point: Point) -> int:
+    """Costs that the estimate knows but for one thing."""
+    return estimate_of(point) * (3 if point["acc_slots"] == 2 else 4)
 
 
-def test_the_first_points_are_those_that_the_estimate_promises() -> None:
+def tell_all(search: Guided, points: list[Point]) -> None:
+    search.tell([trial_of(p, cycles=slower_with_one_store_slot(p)) for p in points])
+
+
+def test_the_first_point_is_the_best_by_the_estimate() -> None:
     space = with_estimate(conv_like_space())
+    points = Sampler(space).enumerate(1_000_000)
+    assert points is not None
+    assert len(points) > MOST
+    assert estimate_of(Guided(space, seed=4).ask(1)[0]) == min(map(estimate_of, points))
+
+
+def test_a_search_learns_what_the_estimate_misses() -> None:
+    space = with_estimate(conv_like_space())
+    search = Guided(space, seed=1)
+    for _ in range(8):
+        tell_all(search, search.ask(1))
+    assert {p["acc_slots"] for p in search.ask(3)} == {2}
+
+
+def test_what_one_search_learnt_the_next_one_knows_from_the_start() -> None:
+    shared, taught = SharedMeasurements(), with_estimate(conv_like_space(28, 28, 4, 2, 3))
+    first = Guided(with_estimate(conv_like_space()), seed=0)
+    first.join(shared)
+    for _ in range(24):
+        tell_all(first, first.ask(1))
+    begun: dict[bool, list[int]] = {}
+    for learns in (False, True):
+        searches = [Guided(taught, seed) for seed in range(6)]
+        for search in searches:
+            search.join(shared if learns else SharedMeasurements())
+        begun[learns] = [search.ask(1)[0]["acc_slots"] for search in searches]
+    assert begun == {False: [1] * 6, True: [2] * 6}
+
+
+def test_a_shortlist_has_every_point_below_its_bound_and_no_other_sooner() -> None:
+    space = with_estimate(conv_like_space(28, 28, 4, 4, 3))
     sampler = Sampler(space)
-    rows, _ = sampler.draw(2000, np.random.default_rng(0))
-    column = sampler.names.index(ESTIMATE)
-    asked = [p[ESTIMATE] for p in Guided(space, seed=4, model=Remembering()).ask(9)[1:]]
-    assert max(asked) < np.quantile(rows[:, column], 0.25)
+    every = sampler.all_rows(1_000_000)
+    assert every is not None
+    estimates = np.sort(every[:, sampler.names.index(ESTIMATE)])
+    shortlist = Shortlist(sampler, every[-40:], np.random.default_rng(0))
+    for share in (0.01, 0.1):
+        found = shortlist.within(share)[:, sampler.names.index(ESTIMATE)]
+        wanted = estimates[estimates <= estimates[0] * (1 + share)]
+        assert 0 < len(wanted) < MOST
+        assert found[: len(wanted)].tolist() == wanted.tolist()
+
+
+def test_the_model_learns_an_error_that_grows_with_a_feature() -> None:
+    candidates = np.linspace(0.0, 1.0, 11)[:, None]
+    measured = candidates[::2]
+    model = ResidualModel(candidates, measured, 0.3 * measured[:, 0], np.zeros(len(measured)))
+    assert np.allclose(model.prediction.means, 0.3 * candidates[:, 0], atol=0.05)
+
+
+def test_what_is_like_something_measured_or_supposed_is_less_unsure() -> None:
+    candidates = np.asarray([[0.0, 0.0], [0.1, 0.0], [4.0, 3.0], [4.0, 3.1]])
+    model = ResidualModel(candidates, candidates[:1], np.asarray([0.1]), np.zeros(1))
+    before = model.prediction.doubts
+    assert before[0] < before[2]
+    assert before[1] < before[2]
+    model.suppose(2)
+    after = model.prediction.doubts
+    assert after[3] < before[3] / 2
+    assert after[0] <= before[0]
 
 
 def test_the_estimate_is_one_variable_and_not_the_cycles_of_parts() -> None:

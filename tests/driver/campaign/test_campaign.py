@@ -281,12 +281,17 @@ def test_no_number_is_used_twice() -> None:
         step(campaign, Proposed((2,)))
 
 
-def test_a_tuner_that_has_nothing_more_is_not_asked_again() -> None:
+def test_a_tuner_that_has_nothing_more_is_asked_once_more_when_all_has_ended() -> None:
     events: list[Event] = [up("sim0"), Proposed((1,)), Proposed(())]
     _, commands = play(*events, Built(1))
     assert commands == [Dispatch("sim0", 1)]
-    _, commands = play(*events, Built(1), ran(1, "sim0", good()))
-    assert [type(c) for c in commands] == [Tell, EndCampaign]
+    ended = [*events, Built(1), ran(1, "sim0", good())]
+    _, commands = play(*ended)
+    assert [type(c) for c in commands] == [Tell, Propose]
+    _, commands = play(*ended, Proposed(()))
+    assert commands == [EndCampaign("exhausted")]
+    _, commands = play(*ended, Proposed((2,)))
+    assert [type(c) for c in commands] == [Compile, Propose]
 
 
 def test_stop_lets_the_running_end_and_drops_the_rest() -> None:
@@ -323,8 +328,10 @@ def test_what_a_device_gave_is_told_when_it_has_confirmed_it() -> None:
     assert campaign.jobs.at(JobStage.HELD) == [1]
     _, commands = play(*ONE_RAN, Proposed(()))
     assert commands == [], "it was told to"
+    _, commands = play(*ONE_RAN, Proposed(()), Confirmed("sim0"), Proposed(()))
+    assert commands == [EndCampaign("exhausted")]
     _, commands = play(*ONE_RAN, Proposed(()), Confirmed("sim0"))
-    assert commands == [Tell(1, good(), STORY), EndCampaign("exhausted")]
+    assert commands[0] == Tell(1, good(), STORY)
 
 
 STORY = ("proposed", "compiling", "built", "on sim0", "ok")

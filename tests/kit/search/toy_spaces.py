@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from tilefarm.digest import Digest
 from tilefarm.measurement import Status, Trial, WallTime
 from tilefarm.space import (
+    ESTIMATE,
     Constraint,
     Le,
     Point,
@@ -144,6 +146,18 @@ def conv_like_cycles(point: Point) -> int:
     stores = stores + 40 * point["tiles"]
     hidden = max(compute, memory) if point["slots"] == 2 else compute + memory
     return round(max(hidden, stores) if point["acc_slots"] == 2 else hidden + stores)
+
+
+def with_estimate(space: SearchSpace) -> SearchSpace:
+    """The space with an estimate: of a convolution its loads, weighted; else the first tunable."""
+    loads = ((2, "inp_loads"), (32, "wgt_loads"))
+    has_loads = any(v.name == "inp_loads" for v in space.variables)
+    terms = loads if has_loads else ((1, space.tunables[0].name),)
+    return replace(
+        space,
+        variables=(*space.variables, Variable(name=ESTIMATE, tunable=False)),
+        constraints=(*space.constraints, Sum(name="estimated", total=ESTIMATE, terms=terms)),
+    )
 
 
 def empty_space() -> SearchSpace:

@@ -1,0 +1,89 @@
+"""How far a space's estimate is off: a Gaussian process over the features of measured candidates.
+
+It learns from one candidate on, says how sure it is, and takes milliseconds where trees take
+hundreds. On our spaces it predicts the estimate's errors as well as boosted trees or better, from 8
+to 40 measured candidates. (Rasmussen and Williams 2006, algorithm 2.1; Matérn kernel, 3/2, and a
+linear one.)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuner.cost_model import Floats
+
+_LENGTH: Final = 2.0
+"""In standard deviations of the features."""
+_NOISE: Final = 0.05
+"""Of a candidate's error, what its features do not tell: a share of the variance."""
+_USUAL: Final = 0.1
+_USUAL_WEIGHT: Final = 4.0
+"""What an estimate is off before anything is measured, as log2, and for how many that counts."""
+
+
+@dataclass(slots=True)
+class Prediction:
+    """What candidates are expected to miss their estimates by [n], and how unsure that is [n].
+
+    As log2, which is a share: 0.1 is 7 %.
+    """
+
+    means: Floats
+    doubts: Floats
+
+
+class ResidualModel:
+    """What measured candidates say of others.
+
+    Args:
+        candidates: features [n, f] of those that may be tried.
+        measured: features [m, f] of those that were.
+        missed: log2(cost) - log2(estimate) of these [m].
+        noises: of each, what is to be added to the usual noise [m].
+    """
+
+    def __init__(
+        self, candidates: Floats, measured: Floats, missed: Floats, noises: Floats
+    ) -> None:
+        both = np.concatenate([candidates, measured])
+        spread = both.std(axis=0)
+        varies = spread > 0
+        scaled = (both[:, varies] - both[:, varies].mean(axis=0)) / spread[varies]
+        scaled /= np.sqrt(max(1.0, float(varies.sum())))
+        self._candidates, known = scaled[: len(candidates)], scaled[len(candidates) :]
+        self._mean = float(missed.mean()) if len(missed) else 0.0
+        rest = missed - self._mean
+        self._variance = (_USUAL_WEIGHT * _USUAL**2 + float(rest @ rest)) / (
+            _USUAL_WEIGHT + len(rest)
+        )
+        near = _kernel(known, known) + np.diag(_NOISE + noises)
+        lower = np.linalg.cholesky(near)
+        self._half = np.linalg.solve(lower, _kernel(known, self._candidates))
+        self._means = self._mean + self._half.T @ np.linalg.solve(lower, rest)
+        own = 1.0 + (self._candidates**2).sum(axis=1)
+        self._left = np.maximum(own - (self._half**2).sum(axis=0), 0.0)
+
+    @property
+    def prediction(self) -> Prediction:
+        """Of the candidates, as far as is known."""
+        return Prediction(self._means, np.sqrt(self._variance * self._left))
+
+    def suppose(self, at: int) -> None:
+        """That one candidate turns out as it is expected to: its like are less unsure then."""
+        like = _kernel(self._candidates[at : at + 1], self._candidates)[0]
+        like -= self._half[:, at] @ self._half
+        row = like / np.sqrt(self._left[at] + _NOISE)
+        self._half = np.concatenate([self._half, row[None]])
+        self._left = np.maximum(self._left - row**2, 0.0)
+
+
+def _kernel(a: Floats, b: Floats) -> NDArray[np.float64]:
+    """Likeness of every row to every other: Matérn, and the product of the two."""
+    product = a @ b.T
+    square = (a**2).sum(axis=1)[:, None] + (b**2).sum(axis=1)[None] - 2.0 * product
+    far = np.sqrt(3.0 * np.maximum(square, 0.0)) / _LENGTH
+    return np.asarray((1.0 + far) * np.exp(-far) + product)

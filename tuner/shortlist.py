@@ -1,0 +1,69 @@
+"""The points of a space that its own estimate likes best: found by bounding the estimate.
+
+sampled, then crossed    the least estimate found so far
+                  │      is a bound for the space
+space, and one constraint more: estimate <= least * (1 + share)
+                  │      most of the tree is refuted near its root
+all that is left, or an even sample of it where it is too much
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+from tilefarm.space import ESTIMATE, Le
+
+from tuner.sampler import Sampler
+from tuner.search import Rows
+
+_POPULATION: Final = 96
+_GENERATIONS: Final = 6
+MOST: Final = 4096
+"""Points of a shortlist."""
+
+
+class Shortlist:
+    """The cheapest points of one space by its estimate, as many as are wanted.
+
+    Args:
+        sampler: of a space that has an estimate.
+        population: some of its points, from which the search for the least estimate begins.
+    """
+
+    def __init__(self, sampler: Sampler, population: Rows, rng: np.random.Generator) -> None:
+        self._sampler = sampler
+        self._rng = rng
+        self._column = sampler.names.index(ESTIMATE)
+        self._rows = self._ordered(population)
+        self._share = -1.0
+
+    def within(self, share: float) -> Rows:
+        """Points that are estimated at most so much above the least, in order; MOST at most."""
+        if share > self._share and len(self._rows):
+            if self._share < 0:
+                self._evolve()
+            self._share = share
+            self._rows = self._ordered(np.concatenate([self._rows, self._bounded(share)]))[:MOST]
+        return self._rows
+
+    def _evolve(self) -> None:
+        """Generations of constrained crossover that select by the estimate."""
+        for _ in range(_GENERATIONS):
+            parents = self._rows[: _POPULATION // 2]
+            pairs = self._rng.integers(len(parents), size=(2, _POPULATION))
+            children = self._sampler.crossed(parents[pairs[0]], parents[pairs[1]], self._rng)
+            self._rows = self._ordered(np.concatenate([self._rows, children]))
+
+    def _bounded(self, share: float) -> Rows:
+        space = self._sampler.space
+        bound = int(self._rows[0, self._column] * (1 + share))
+        cheap = Le(name="shortlist", left=ESTIMATE, bound=bound)
+        bounded = Sampler(replace(space, constraints=(*space.constraints, cheap)))
+        return bounded.draw(MOST, self._rng)[0]
+
+    def _ordered(self, rows: Rows) -> Rows:
+        """Each once, by estimate; where it is the same, by the values."""
+        distinct = np.unique(rows, axis=0)
+        return distinct[np.argsort(distinct[:, self._column], kind="stable")]
