@@ -16,6 +16,7 @@ numbers. Names of numbers outside of the function can be used too. What is allow
     for i in range(n) or range(a, b), parallel(n), vectorized(n), unrolled(n)
     if, elif, else; x if c else y; and, or, not; < <= > >= == !=
     + - * / // % >> and += and the like; min, max, select, round_even, int32(x) and other types
+    exp, log, tanh, sigmoid, sqrt, erf, abs, floor and ceil of float32, as `tilefarm.real` has them
     t[i, j] = ...; name = number, expression or element; t = buffer(int32, 4, 16); t.shape[0]
 
 Integers wrap at their width, and operands must have one type: a literal takes the other's.
@@ -42,7 +43,7 @@ from compile_worker.te.script_statements import Statements
 from compile_worker.te.tensor import Tensor
 from compile_worker.te.work import Work
 
-__all__ = ["Script", "ScriptError", "script"]
+__all__ = ["Script", "ScriptError", "script", "script_of"]
 
 _PARAMETERS: Final = "inputs and outputs by position, numbers as keywords"
 
@@ -111,9 +112,29 @@ def script(function: Callable[..., None]) -> Script:
     """
     lines, first = inspect.getsourcelines(function)
     file = inspect.getsourcefile(function) or "script"
-    tree = ast.parse(textwrap.dedent("".join(lines))).body[0]
+    names = inspect.getclosurevars(function)
+    return _parsed(lines, first, file, {**names.globals, **names.nonlocals})
+
+
+def script_of(text: str, numbers: Mapping[str, float] | None = None) -> Script:
+    """Make a stage of the text of a function.
+
+    Args:
+        numbers: that names outside of it stand for.
+
+    Raises:
+        ScriptError: it is no plain function.
+    """
+    return _parsed(text.splitlines(keepends=True), 1, "script", dict(numbers or {}))
+
+
+def _parsed(lines: Sequence[str], first: int, file: str, outer: Mapping[str, object]) -> Script:
     source = ScriptSource(file, first, tuple(line.rstrip() for line in lines))
+    try:
+        body = ast.parse(textwrap.dedent("".join(lines))).body
+    except (SyntaxError, ValueError, RecursionError) as error:
+        raise source.error(ast.Pass(), f"no Python: {error}", "a function") from None
+    tree = body[0] if len(body) == 1 else ast.Pass()
     if not isinstance(tree, ast.FunctionDef) or tree.args.vararg or tree.args.kwarg:
         raise source.error(tree, "a script is a function with named parameters", _PARAMETERS)
-    names = inspect.getclosurevars(function)
-    return Script(source, tree, {**names.globals, **names.nonlocals})
+    return Script(source, tree, outer)

@@ -69,7 +69,10 @@ _COMPARISONS: Final[Mapping[type[ast.cmpop], _Operator]] = {
 }
 _INTEGER_ONLY: Final = (ast.FloorDiv, ast.Mod, ast.RShift)
 
-FUNCTIONS: Final = ("min", "max", "select", "round_even", *TYPES)
+OF_FLOATS: Final = ("abs", "ceil", "erf", "exp", "floor", "log", "sigmoid", "sqrt", "tanh")
+"""Functions of `tilefarm.real` that a script may call."""
+
+FUNCTIONS: Final = ("min", "max", "select", "round_even", *OF_FLOATS, *TYPES)
 
 
 @dataclass(slots=True)
@@ -274,6 +277,8 @@ class ScriptValues:
             case "round_even", [value]:
                 inner = self.expr(value, DType.FLOAT32)
                 return Call("round_even", (inner,), inner.dtype)
+            case function, [value] if function in OF_FLOATS:
+                return Call(function, (self.expr(value, DType.FLOAT32),), DType.FLOAT32)
             case kind, [value] if kind in TYPES:
                 return self._converted(value, TYPES[kind])
             case _:

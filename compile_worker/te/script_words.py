@@ -82,3 +82,43 @@ def int64(value: object) -> Any:
 def float32(value: object) -> Any:
     """The value as float32."""
     _outside(f"float32({value})")
+
+
+def exp(value: object) -> Any:
+    """The exponential of a float32."""
+    _outside(f"exp({value})")
+
+
+def log(value: object) -> Any:
+    """The natural logarithm of a float32."""
+    _outside(f"log({value})")
+
+
+def tanh(value: object) -> Any:
+    """The hyperbolic tangent of a float32."""
+    _outside(f"tanh({value})")
+
+
+def sigmoid(value: object) -> Any:
+    """1 / (1 + exp(-x)) of a float32."""
+    _outside(f"sigmoid({value})")
+
+
+def sqrt(value: object) -> Any:
+    """The square root of a float32."""
+    _outside(f"sqrt({value})")
+
+
+def erf(value: object) -> Any:
+    """The error function of a float32."""
+    _outside(f"erf({value})")
+
+
+def floor(value: object) -> Any:
+    """The largest integer that is not above a float32, as a float32."""
+    _outside(f"floor({value})")
+
+
+def ceil(value: object) -> Any:
+    """The smallest integer that is not below a float32, as a float32."""
+    _outside(f"ceil({value})")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from tilefarm.clock import SystemClock
+from tilefarm.errors import SettingsError
 from tilefarm.names import RandomIds
 from tilefarm.printable import printable
 
@@ -71,6 +72,11 @@ def run(args: argparse.Namespace) -> int:
     from driver.network import files_beside, import_for, model_files, read_extents, short_name
     from driver.targets import usable_target
 
+    if args.plugin:
+        raise SettingsError(
+            f"--plugin {args.plugin[0]}: a job does not bring plugins along",
+            "`tilefarm tune --ray HOST:PORT`, which runs here and compiles there",
+        )
     dashboard = dashboard_of(args)
     title = short_name(args.model)
     with tempfile.TemporaryDirectory(prefix="tilefarm-submit-") as scratch:

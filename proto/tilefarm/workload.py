@@ -91,6 +91,9 @@ OPERATORS: Final[Mapping[str, str]] = {
     " where index[k] is no place in x; attrs fill (0 if absent)",
     "concat": "(x0 [N, M0], x1 [N, M1], ...) -> [N, M0 + M1 + ...] of their type: side by side; no"
     " attrs",
+    "script": "(float32 tensors, by the names of parameters) -> out float32: what the function in"
+    " attr source says; attrs source (Python's words, parsed and never run: see"
+    " `compile_worker.te.script`), and number_NAME for each of its numbers",
     # On the CPU, as ONNX defines its quantized operators; data and results are uint8 or int8. What
     # follows sums is the same for all: real = float32(sum + bias) * scale + addend, of which each
     # operation rounds, and what is absent does nothing. A float32 result is that; one of 8 bits is
@@ -167,6 +170,9 @@ OPERATORS: Final[Mapping[str, str]] = {
     "real_pool2d": "(x [C, H, W]) -> [C, OH, OW]: sum or max over kh, kw of the window, padding"
     " is 0 or the least finite number; attrs kind, kernel, stride, pad, dilation",
 }
+
+NUMBER_PREFIX: Final = "number_"
+"""Of attributes that are numbers of a script."""
 
 PARAMETERS: Final = ("a", "b")
 """Attributes that are parameters of a function, in their order."""

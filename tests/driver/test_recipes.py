@@ -10,10 +10,15 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final
 
+import numpy as np
 import pytest
+from kit.networks.onnx_models import model, saved
+from onnx import helper
 from tilefarm.machine import HLS_MAX_SHIFT, Board, Host
 
 from driver.benchmarks.figures import Figure
+from driver.cli import main
+from driver.network import forget_plugins
 from driver.targets import usable_target
 
 DRIVER: Final = Path(__file__).resolve().parents[2] / "driver"
@@ -52,3 +57,18 @@ def test_a_benchmark(capsys: pytest.CaptureFixture[str]) -> None:
     assert [row["name"] for row in rows] == ["C2", "C11"]
     assert rows[0].keys() == Figure(name="", value=0, unit="").row().keys()
     assert any(line.startswith("C11") for line in table)
+
+
+def test_a_custom_operator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    plugin = tmp_path / "mine.py"
+    plugin.write_text(example(DRIVER / "network" / "README.md", "python", "custom_operator"))
+    scaled = helper.make_node("ScaledTanh", ["x"], ["y"], domain="com.example", scale=2.0)
+    saved(model([scaled], x=(1, 4, 2, 2)), tmp_path, "net.onnx")
+    np.savez("data.npz", x=np.eye(4, dtype=np.float32).reshape(1, 4, 2, 2))
+    try:
+        words = ["explain", "net.onnx", "--calibrate", "data.npz", "--plugin", "mine.py"]
+        assert main(words) == 0
+    finally:
+        forget_plugins()
+    assert main(words[:-2]) == 2

@@ -40,6 +40,7 @@ from compile_worker.te.operators.real_elements import real_map, real_take, real_
 from compile_worker.te.operators.real_layers import real_conv2d, real_matmul, real_pool2d
 from compile_worker.te.operators.requantize import check_planes
 from compile_worker.te.operators.residual import scaled_add
+from compile_worker.te.operators.scripts import scripted
 from compile_worker.te.operators.softmax import softmax
 from compile_worker.te.operators.tables import lookup, product
 from compile_worker.te.operators.transposed import conv2d_transpose
@@ -73,6 +74,7 @@ STAGES: Final[Mapping[str, Callable[[Workload, list[Tensor]], Stages]]] = {
     "border": border,
     "gather": gather,
     "concat": concat,
+    "script": scripted,
     "qlinear_conv2d": qlinear_conv2d,
     "qlinear_depthwise2d": qlinear_depthwise2d,
     "qlinear_conv2d_transpose": qlinear_conv2d_transpose,

@@ -27,7 +27,28 @@ def add_network_options(parser: argparse.ArgumentParser) -> None:
         " quantized models that give every scale need none",
     )
     add_shape_option(parser)
+    add_plugin_option(parser)
     add_quantization_options(parser)
+
+
+def add_plugin_option(parser: argparse.ArgumentParser) -> None:
+    """The option `--plugin`; a file is loaded as soon as its name is read."""
+    parser.add_argument(
+        "--plugin",
+        action="append",
+        default=[],
+        type=_plugin,
+        metavar="FILE.py|NAME",
+        help="a Python file, or what an installed package brings by that name, with operators of"
+        " your own: scripts with their numpy; may be repeated",
+    )
+
+
+def _plugin(named: str) -> str:
+    from driver.network import load_plugin
+
+    load_plugin(named)
+    return named
 
 
 def add_shape_option(parser: argparse.ArgumentParser) -> None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final, TypeAlias
 
 from driver.network.frontend.call import OnnxCall, RefusedError, Result, Scope
 from driver.network.frontend.constants import CONSTANT_OPERATORS
+from driver.network.frontend.custom.plugins import custom_operator_of
+from driver.network.frontend.custom.rule import lower_custom
 from driver.network.frontend.integers import layers, qdq_pairs, qlinear
 from driver.network.frontend.integers.whole_weights import in_whole_numbers
 from driver.network.frontend.operators import (
@@ -114,6 +117,9 @@ def rule_of(call: OnnxCall) -> Rule:
     Raises:
         RefusedError: it is supported on constants only.
     """
+    custom = custom_operator_of(call.domain, call.operator)
+    if custom is not None:
+        return partial(lower_custom, custom)
     if call.domain:
         return microsoft.RULES[call.operator]
     if call.operator not in RULES:
@@ -127,10 +133,13 @@ def check_supported(call: OnnxCall) -> None:
     Raises:
         RefusedError: the operator is unknown, or one of another domain.
     """
+    if custom_operator_of(call.domain, call.operator) is not None:
+        return
     if call.domain == "com.microsoft" and call.operator in microsoft.RULES:
         return
     if call.domain:
-        raise RefusedError(f"operators of the domain {call.domain!r} are not supported")
+        by_plugin = "" if call.domain == "com.microsoft" else " without a --plugin"
+        raise RefusedError(f"operators of the domain {call.domain!r} are not supported{by_plugin}")
     known = (RULES, COMPOSITIONS, CONSTANT_OPERATORS)
     if not any(call.operator in each for each in known):
         raise RefusedError("operator is not supported")

@@ -25,6 +25,7 @@ from driver.network.graph.columns import (
     taken,
     weighted,
 )
+from driver.network.graph.custom_run import run_custom
 from driver.network.graph.functions import evaluate
 from driver.network.graph.grid import on_own_grid
 from driver.network.graph.ir import FloatArray, Graph, GraphNode
@@ -126,12 +127,18 @@ def apply(op: ir.Operator, *operands: FloatArray) -> FloatArray:
         case ir.Softmax(axis=axis):
             powers = np.exp(_exactly(x - x.max(axis=axis, keepdims=True)))
             return np.asarray(powers / powers.sum(axis=axis, keepdims=True), np.float32)
+        case ir.Custom():
+            return run_custom(op, operands)
         case ir.FakeQuantize(grid=grid):
             return on_own_grid(x) if grid is None else grid.reals(grid.integers(x))
-        case ir.ScaleSums(bias=whole, scale=factor, step=step):
-            lanes = (-1, *(1,) * (x.ndim - 2))
-            sums = x / np.float32(step or 1) + whole.reshape(lanes)
-            return np.asarray(sums * factor.reshape(lanes), np.float32)
+        case ir.ScaleSums():
+            return _scaled(op, x)
+
+
+def _scaled(op: ir.ScaleSums, sums: FloatArray) -> FloatArray:
+    lanes = (-1, *(1,) * (sums.ndim - 2))
+    whole = sums / np.float32(op.step or 1) + op.bias.reshape(lanes)
+    return np.asarray(whole * op.scale.reshape(lanes), np.float32)
 
 
 _REDUCTIONS: Final[Mapping[ir.ReduceKind, Callable[..., FloatArray]]] = {

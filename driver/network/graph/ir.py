@@ -257,6 +257,28 @@ class Softmax:
     axis: int = 1
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Custom:
+    """An operator of a user's: what a script computes, see `compile_worker.te.script`.
+
+    Attributes:
+        label: its domain and name.
+        source: the text of the script; numbers: what its names outside of it stand for.
+        operands: the names of its parameters that are activations, in order, with the shapes in
+            which it sees them.
+        constants: those that are constant.
+        seen: the shape in which it makes its result; held: that of the graph.
+    """
+
+    label: str
+    source: str
+    numbers: tuple[tuple[str, float], ...]
+    operands: tuple[tuple[str, Shape], ...]
+    constants: tuple[tuple[str, FloatArray], ...]
+    seen: Shape
+    held: Shape
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FakeQuantize:
     """The nearest real of a grid: what QuantizeLinear and DequantizeLinear make of x.
@@ -302,6 +324,7 @@ Operator: TypeAlias = (
     | Reduce
     | Normalize
     | Softmax
+    | Custom
     | FakeQuantize
     | ScaleSums
 )

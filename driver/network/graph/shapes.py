@@ -151,6 +151,8 @@ def _shape(op: ir.Operator, shapes: Sequence[Shape]) -> Shape:
             _require_axes(x, axes)
         case ir.Softmax(axis=axis):
             _require_axes(x, (axis,))
+        case ir.Custom(held=held):
+            return held
         case ir.ScaleSums(scale=scale) if len(scale) > 1:
             _require_channels(x, scale.shape[0])
         case ir.Clip() | ir.SubtractZeroPoint() | ir.Unary() | ir.FakeQuantize() | ir.ScaleSums():

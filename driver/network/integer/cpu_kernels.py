@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from tilefarm.workload import Workload
 
 from driver.network.graph.columns import gathered, padded
+from driver.network.graph.custom_run import run_script
 from driver.network.integer import arithmetic as integer
 from driver.network.integer.blocks import from_blocks, lanes_from_blocks, to_blocks
 from driver.network.integer.borders import border
@@ -136,6 +137,7 @@ CPU_KERNELS: Final[Mapping[str, Callable[[Workload, Arrays], Array]]] = {
     "border": border,
     "gather": gather,
     "concat": concat,
+    "script": run_script,
     **QLINEAR_KERNELS,
     **REAL_KERNELS,
 }

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from tilefarm.workload import PARAMETERS, AttrValue
+from tilefarm.workload import NUMBER_PREFIX, PARAMETERS, AttrValue
 
 from driver.network.graph import ir
 from driver.network.graph.ir import FloatArray, IndexArray, Shape, Window
@@ -72,11 +72,8 @@ class _Calls:
                 self._conv(weight, bias, window, groups, _bounds(op))
             case ir.ConvTranspose2d():
                 self._transposed(op, wanted)
-            case ir.Dense(weight=weight, bias=bias):
-                constants = {"b": weight.T[None], "bias": bias}
-                rows = {"a": (0, (1, *x))}
-                macs = math.prod(wanted) * weight.shape[1]
-                self._call("real_matmul", rows, (1, *wanted), _bounds(op), constants, macs)
+            case ir.Dense():
+                self._dense(op, wanted)
             case ir.MatMul():
                 self._matmul(op, wanted)
             case ir.Add(subtracts=subtracts):
@@ -122,8 +119,21 @@ class _Calls:
                 self._along("real_normalize", axes, attrs)
             case ir.Softmax(axis=axis):
                 self._along("real_softmax", (axis,), {})
+            case ir.Custom():
+                self._script(op)
             case ir.Reshape() | ir.FakeQuantize() | ir.ScaleSums():
                 raise TypeError(f"{type(op).__name__} has no call: it moves nothing, or has a grid")
+
+    def _dense(self, op: ir.Dense, wanted: Shape) -> None:
+        constants = {"b": op.weight.T[None], "bias": op.bias}
+        rows = {"a": (0, (1, *self.shapes[0]))}
+        macs = math.prod(wanted) * op.weight.shape[1]
+        self._call("real_matmul", rows, (1, *wanted), _bounds(op), constants, macs)
+
+    def _script(self, op: ir.Custom) -> None:
+        data = {name: (at, seen) for at, (name, seen) in enumerate(op.operands)}
+        numbers = {f"{NUMBER_PREFIX}{name}": float(value) for name, value in op.numbers}
+        self._call("script", data, op.seen, {"source": op.source, **numbers}, dict(op.constants))
 
     def _call(
         self,

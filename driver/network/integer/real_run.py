@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from tilefarm.dtype import DType
 from tilefarm.workload import TensorSpec, Workload
 
-from driver.network.graph.ir import FloatArray, Operator
+from driver.network.graph.custom_run import run_custom
+from driver.network.graph.ir import Custom, FloatArray, Operator
 from driver.network.graph.shapes import result_shape
 from driver.network.integer.cpu_kernels import CPU_KERNELS
 from driver.network.integer.real_calls import RealCall, real_calls_of
@@ -18,6 +19,8 @@ from driver.network.integer.real_calls import RealCall, real_calls_of
 
 def run_real(op: Operator, operands: Sequence[FloatArray]) -> FloatArray:
     """The result of an operator on float32 operands, bit for bit what its kernels compute."""
+    if isinstance(op, Custom):
+        return run_custom(op, operands)
     shapes = [x.shape for x in operands]
     values: list[NDArray[Any]] = list(operands)
     for call in real_calls_of(op, shapes):

@@ -65,6 +65,8 @@ def _no_integer_form(node: GraphNode, graph: Graph) -> str:
             return "adds a mask, next to which int8 has no step for its operand"
         case ir.Normalize():
             return "divides by a root, which integers do not have"
+        case ir.Custom(label=label):
+            return f"{label} is an operator of a plugin, and those are in float"
         case ir.Take():
             return "takes what the data point to"
         case ir.Softmax(axis=axis) if not is_by_channel(axis, graph.shapes[node.output]):

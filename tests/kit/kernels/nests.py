@@ -318,10 +318,20 @@ def _real_window(stride: tuple[int, int], pad: tuple[int, int, int, int]) -> dic
     return {"stride": stride, "pad": pad, "dilation": (1, 1)}
 
 
+SCRIPT: Final = """
+def scaled(x, shift, out, *, scale):
+    for n in range(x.shape[0]):
+        for i in range(x.shape[1]):
+            out[n, i] = max(scale * x[n, i] + shift[i], 0.25)
+"""
+
 _REAL_EXAMPLES: Final[Mapping[str, Workload]] = {
     "real_map": real("real_map", (2, 21), {"function": "swish"}, x=(2, 21)),
     "real_zip": real(
         "real_zip", (3, 4, 19), {"function": "div", "lo": -2.0}, a=(3, 1, 19), b=(1, 4, 19)
+    ),
+    "script": real(
+        "script", (3, 21), {"source": SCRIPT, "number_scale": 1.5}, x=(3, 21), shift=(21,)
     ),
     "concat": real("concat", (2, 45), x0=(2, 5), x1=(2, 33), x2=(2, 7)),
     "real_reduce": real("real_reduce", (3, 20), {"kind": "mean"}, x=(3, 7, 20)),

@@ -295,6 +295,12 @@ def _concat(work: Workload, **parts: Array) -> Array:
     return np.array(rows, spec.dtype.value)
 
 
+def _script(work: Workload, x: Array, shift: Array) -> Array:
+    """What the one script of the examples says."""
+    scale = np.float32(work.attr_float("number_scale"))
+    return np.maximum(scale * x + shift, np.float32(0.25))
+
+
 OPERATORS: Final[Mapping[str, Callable[..., Array]]] = {
     "conv2d": _conv2d,
     "dense": _dense,
@@ -317,6 +323,7 @@ OPERATORS: Final[Mapping[str, Callable[..., Array]]] = {
     "border": _border,
     "gather": _gather,
     "concat": _concat,
+    "script": _script,
     **numpy_qlinear.OPERATORS,
     **numpy_reals.OPERATORS,
 }

@@ -178,6 +178,7 @@ ONE_OF_EACH = {
         workload("concat", {"x0": ((2, 48), I8), "x1": ((2, 16), I8)}, ((2, 64), I8)),
         *(w for name, w in EXAMPLES.items() if name.startswith("real")),
         EXAMPLES["border"],
+        EXAMPLES["script"],
         EXAMPLES["qlinear_conv2d"],
         EXAMPLES["qlinear_depthwise2d"],
         EXAMPLES["qlinear_conv2d_transpose"],

@@ -1,0 +1,141 @@
+"""A node of a user's operator as the graph has it, once its script and its numpy agree."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from tilefarm.errors import TilefarmError
+
+from driver.network.frontend.batch_layout import held_shape
+from driver.network.frontend.call import Lowered, OnnxCall, RefusedError, Scope
+from driver.network.frontend.custom.operator import CustomOperator
+from driver.network.graph.custom_run import run_custom
+from driver.network.graph.ir import Custom, FloatArray, Shape
+
+_RELATIVE: Final = 1e-3
+_ABSOLUTE: Final = 1e-4
+"""How far script and numpy may be apart: float32, and sums in another order."""
+
+
+def lower_custom(operator: CustomOperator, call: OnnxCall, scope: Scope) -> Lowered:
+    """The node, tried once on random inputs.
+
+    Raises:
+        RefusedError: the plugin does not fit the node, or says two different things.
+    """
+    parameters = operator.parameters
+    if len(call.inputs) != len(parameters):
+        raise RefusedError(
+            f"it has {len(call.inputs)} inputs, and {operator.label} of the plugin takes"
+            f" {', '.join(parameters)}"
+        )
+    numbers = _numbers(operator, call)
+    constants: dict[str, FloatArray] = {}
+    activations: dict[str, str] = {}
+    shapes: dict[str, Shape] = {}
+    for index, name in enumerate(parameters):
+        if scope.is_constant(call.inputs[index]):
+            constants[name] = scope.weights(call, index, name)
+            shapes[name] = constants[name].shape
+        else:
+            activations[name] = scope.activation(call, index)
+            shapes[name] = scope.shapes[activations[name]]
+    if not activations:
+        raise RefusedError("operator of a plugin on constants alone")
+    shape = _result_shape(operator, shapes, numbers)
+    seen = {name: _seen(operator, each) for name, each in shapes.items()}
+    op = Custom(
+        label=operator.label,
+        source=operator.text,
+        numbers=tuple({**operator.outer, **numbers}.items()),
+        operands=tuple((name, seen[name]) for name in activations),
+        constants=tuple((name, each.reshape(seen[name])) for name, each in constants.items()),
+        seen=_seen(operator, shape),
+        held=held_shape(shape, scope.batch),
+    )
+    _try(operator, op, shapes, constants, numbers, shape)
+    return Lowered((op,), tuple(activations.values()), shape)
+
+
+def _numbers(operator: CustomOperator, call: OnnxCall) -> dict[str, float]:
+    unknown = sorted(call.attrs.keys() - {*operator.attributes})
+    if unknown:
+        raise RefusedError(f"{operator.label} of the plugin has no attribute {', '.join(unknown)}")
+    found: dict[str, float] = {}
+    for name in operator.attributes:
+        value = call.attrs.get(name, operator.defaults.get(name))
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            why = "is missing" if value is None else "is no number"
+            raise RefusedError(f"attribute {name!r} {why}")
+        found[name] = value
+    return found
+
+
+def _seen(operator: CustomOperator, shape: Shape) -> Shape:
+    return (int(np.prod(shape)),) if operator.is_flat else shape
+
+
+def _result_shape(
+    operator: CustomOperator, shapes: Mapping[str, Shape], numbers: Mapping[str, float]
+) -> Shape:
+    first = next(iter(shapes.values()))
+    if operator.shape is None:
+        return first
+    try:
+        found = operator.shape(*shapes.values(), **numbers)
+        shape = tuple(int(extent) for extent in found)
+    except Exception as error:
+        raise RefusedError(f"the plugin's shape fails: {_said(error)}") from None
+    if not shape or min(shape) < 1:
+        raise RefusedError(f"the plugin's shape says {list(shape)}")
+    return shape
+
+
+def _try(
+    operator: CustomOperator,
+    op: Custom,
+    shapes: Mapping[str, Shape],
+    constants: Mapping[str, FloatArray],
+    numbers: Mapping[str, float],
+    shape: Shape,
+) -> None:
+    """Runs script and numpy on the same random inputs.
+
+    Raises:
+        RefusedError: one of them fails, or they differ.
+    """
+    if operator.numpy is None:
+        raise RefusedError(f"{operator.label} of the plugin has no reference to be checked by")
+    rng = np.random.default_rng(0)
+    data = {name: rng.standard_normal(shapes[name], np.float32) for name, _ in op.operands}
+    try:
+        made = run_custom(op, [data[name].reshape(op.held[0], -1) for name, _ in op.operands])
+    except (TilefarmError, ValueError) as error:
+        raise RefusedError(f"the plugin's script: {_said(error)}") from None
+    given = {**data, **constants}
+    try:
+        wanted: NDArray[Any] = np.asarray(
+            operator.numpy(*(given[name] for name in operator.parameters), **numbers), np.float32
+        )
+    except Exception as error:
+        raise RefusedError(f"the plugin's numpy fails: {_said(error)}") from None
+    if wanted.shape != shape:
+        raise RefusedError(
+            f"the plugin's numpy makes {list(wanted.shape)}, and its shape says {list(shape)}"
+        )
+    found = made.reshape(shape)
+    apart = np.abs(found - wanted) - _RELATIVE * np.abs(wanted)
+    if not (apart <= _ABSOLUTE).all():
+        at = np.unravel_index(np.argmax(np.where(np.isnan(apart), np.inf, apart)), shape)
+        raise RefusedError(
+            f"the plugin's script makes {found[at]:.6g} and its numpy {wanted[at]:.6g} at"
+            f" {[int(i) for i in at]}"
+        )
+
+
+def _said(error: Exception) -> str:
+    said = error.what if isinstance(error, TilefarmError) else f"{type(error).__name__}: {error}"
+    return " ".join(said.split())
