@@ -32,8 +32,10 @@ _PLANNED: Final = 8
 """Proposals between two looks at what was measured, at most."""
 _NEWS_SHARE: Final = 8
 """A plan is made anew when so much of what is known is news: at first after every trial."""
-_HOPE: Final = 1.0
-"""Doubts that are taken off an expected cost: what is unsure is worth a try."""
+_EAGER: Final = 1.0
+_HOPE: Final = 2.0
+"""Doubts that are taken off an expected cost: what is unsure is worth a try; and off the least that
+there may be, before one says that there is nothing."""
 _NARROW: Final = 0.01
 _SPREADS: Final = 3.0
 """Candidates are those whose estimate is so much above the least, or as much as three times what
@@ -42,6 +44,10 @@ _BEST: Final = 64
 _LATEST: Final = 64
 """Of the search's own trials these many are learnt from, and of others' the latest."""
 _OTHERS: Final = 64
+_USUAL_CYCLES: Final = 400.0
+_USUAL_SHARE: Final = 0.02
+"""What an estimate is off, before anything is measured: what begins and ends a kernel, and the rest
+of it. The less there is to do, the more counts the first."""
 _OTHERS_NOISE: Final = 0.3
 """A trial of another workload says less of this one."""
 
@@ -71,11 +77,10 @@ class Guided:
         self._costs: list[float] = []
         self._noises: list[float] = []
         self._out: dict[tuple[int, ...], Rows] = {}
-        self._plan: deque[Rows] = deque()
+        self._plan: deque[tuple[Rows, float]] = deque()
+        """What will be asked for, and the log2 of the least that any may cost that is left then."""
         self._planned_with = -1
         self._shortlist: Shortlist | None = None
-        self.hope: float | None = None
-        """The least that any candidate may cost that was not tried yet, as far as is known."""
 
     def join(self, shared: SharedMeasurements) -> None:
         """Learn from other searches as well, and let them learn from this one."""
@@ -83,10 +88,16 @@ class Guided:
 
     def ask(self, n: int) -> list[Point]:
         points: list[Point] = []
-        while len(points) < n and (row := self._next()) is not None:
+        while len(points) < n and self._look():
+            row, _ = self._plan.popleft()
             points += self._candidates.take(row[None])
             self._out[self._sampler.keys(row[None])[0]] = row
         return points
+
+    @property
+    def hope(self) -> float | None:
+        """The least that an unseen candidate may cost; None while nothing was measured."""
+        return float(2 ** self._plan[0][1]) if self._costs and self._look() else None
 
     def tell(self, trials: Sequence[Trial]) -> None:
         for trial in trials:
@@ -104,16 +115,16 @@ class Guided:
         missed = float(np.log2(cost) - self._estimate(row[None])[0])
         self._shared.add(self._features.kind, self, self._features(row[None])[0], missed)
 
-    def _next(self) -> Rows | None:
+    def _look(self) -> bool:
+        """Whether there is a next candidate; it stands first in the plan then."""
         news = len(self._costs) - self._planned_with
         if self._planned_with < 0 or news > len(self._costs) // _NEWS_SHARE:
             self._plan.clear()
-        while self._plan:
-            row = self._plan.popleft()
-            if not self._candidates.has_seen(self._sampler.points(row[None])[0]):
-                return row
-        self._make_plan()
-        return self._plan.popleft() if self._plan else None
+        while self._plan and not len(self._candidates.unseen(self._plan[0][0][None])):
+            self._plan.popleft()
+        if not self._plan:
+            self._make_plan()
+        return bool(self._plan)
 
     # -- what may be tried -------------------------------------------------------------------------
 
@@ -148,19 +159,17 @@ class Guided:
         rows = self._likely()
         self._plan.clear()
         self._planned_with = len(self._costs)
-        self.hope = None
         if not len(rows):
             return
         model, estimate = self._model(rows), self._estimate(rows)
         free = np.ones(len(rows), dtype=np.bool_)
-        for turn in range(min(_PLANNED, len(rows))):
+        for _ in range(min(_PLANNED, len(rows))):
             seen = model.prediction
-            hoped = estimate + (seen.means - _HOPE * seen.doubts)[: len(rows)]
-            if not turn and self._costs:
-                self.hope = float(2 ** hoped.min())
-            at = int(np.argmin(np.where(free, hoped, np.inf)))
+            means, doubts = (each[: len(rows)] for each in (seen.means, seen.doubts))
+            least = float((estimate + means - _HOPE * doubts)[free].min())
+            at = int(np.argmin(np.where(free, estimate + means - _EAGER * doubts, np.inf)))
             free[at] = False
-            self._plan.append(rows[at])
+            self._plan.append((rows[at], least))
             model.suppose(at)
 
     def _model(self, rows: Rows) -> ResidualModel:
@@ -179,7 +188,9 @@ class Guided:
             noises = np.concatenate([noises, np.full(len(more), _OTHERS_NOISE)])
         out = np.asarray([*self._out.values()]).reshape(-1, len(self._sampler.names))
         both = self._features(np.concatenate([rows, out]))
-        model = ResidualModel(both, features, missed, noises)
+        cycles = 2.0 ** float(self._estimate(rows).min()) / 4
+        usual = _USUAL_SHARE + _USUAL_CYCLES / cycles
+        model = ResidualModel(both, features, missed, noises, usual=usual)
         for at in range(len(rows), len(both)):
             model.suppose(at)
         return model

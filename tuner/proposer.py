@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from tilefarm.measurement import Trial
 from tilefarm.space import Point
@@ -24,4 +24,14 @@ class Proposer(Protocol):
 
     def tell(self, trials: Sequence[Trial]) -> None:
         """How candidates ended."""
+        ...
+
+
+@runtime_checkable
+class Hopeful(Protocol):
+    """A proposer that knows what may still be found."""
+
+    @property
+    def hope(self) -> float | None:
+        """The least that an unseen candidate may cost; None while nobody can tell."""
         ...

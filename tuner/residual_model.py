@@ -20,9 +20,8 @@ _LENGTH: Final = 2.0
 """In standard deviations of the features."""
 _NOISE: Final = 0.05
 """Of a candidate's error, what its features do not tell: a share of the variance."""
-_USUAL: Final = 0.1
 _USUAL_WEIGHT: Final = 4.0
-"""What an estimate is off before anything is measured, as log2, and for how many that counts."""
+"""For how many measured candidates that counts which is usually missed."""
 
 
 @dataclass(slots=True)
@@ -44,10 +43,17 @@ class ResidualModel:
         measured: features [m, f] of those that were.
         missed: log2(cost) - log2(estimate) of these [m].
         noises: of each, what is to be added to the usual noise [m].
+        usual: what is missed before anything is known, a standard deviation.
     """
 
     def __init__(
-        self, candidates: Floats, measured: Floats, missed: Floats, noises: Floats
+        self,
+        candidates: Floats,
+        measured: Floats,
+        missed: Floats,
+        noises: Floats,
+        *,
+        usual: float = 0.1,
     ) -> None:
         both = np.concatenate([candidates, measured])
         spread = both.std(axis=0)
@@ -57,15 +63,14 @@ class ResidualModel:
         self._candidates, known = scaled[: len(candidates)], scaled[len(candidates) :]
         self._mean = float(missed.mean()) if len(missed) else 0.0
         rest = missed - self._mean
-        self._variance = (_USUAL_WEIGHT * _USUAL**2 + float(rest @ rest)) / (
-            _USUAL_WEIGHT + len(rest)
-        )
+        own = noises == 0.0
+        squares = float(rest[own] @ rest[own])
+        self._variance = (_USUAL_WEIGHT * usual**2 + squares) / (_USUAL_WEIGHT + own.sum())
         near = _kernel(known, known) + np.diag(_NOISE + noises)
         lower = np.linalg.cholesky(near)
         self._half = np.linalg.solve(lower, _kernel(known, self._candidates))
         self._means = self._mean + self._half.T @ np.linalg.solve(lower, rest)
-        own = 1.0 + (self._candidates**2).sum(axis=1)
-        self._left = np.maximum(own - (self._half**2).sum(axis=0), 0.0)
+        self._left = np.maximum(1.0 - (self._half**2).sum(axis=0), 0.0)
 
     @property
     def prediction(self) -> Prediction:
@@ -82,8 +87,8 @@ class ResidualModel:
 
 
 def _kernel(a: Floats, b: Floats) -> NDArray[np.float64]:
-    """Likeness of every row to every other: Matérn, and the product of the two."""
-    product = a @ b.T
-    square = (a**2).sum(axis=1)[:, None] + (b**2).sum(axis=1)[None] - 2.0 * product
-    far = np.sqrt(3.0 * np.maximum(square, 0.0)) / _LENGTH
-    return np.asarray((1.0 + far) * np.exp(-far) + product)
+    """Likeness of every row to every other: Matérn, and their product; 1 to itself."""
+    product, of_a, of_b = a @ b.T, (a**2).sum(axis=1)[:, None], (b**2).sum(axis=1)[None]
+    far = np.sqrt(3.0 * np.maximum(of_a + of_b - 2.0 * product, 0.0)) / _LENGTH
+    like = (1.0 + far) * np.exp(-far) + product
+    return np.asarray(like / np.sqrt((1.0 + of_a) * (1.0 + of_b)))

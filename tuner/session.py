@@ -17,7 +17,7 @@ from tuner.allocate import TaskScheduler, TaskWeight
 from tuner.cost_model import Featurizer
 from tuner.failure_streak import OVER, FailureStreak
 from tuner.lookahead import USUAL, Lookahead
-from tuner.proposer import Proposer
+from tuner.proposer import Hopeful, Proposer
 from tuner.sampler import Sampler
 from tuner.transfer_learning import SharedMeasurements, TransferLearner
 
@@ -103,6 +103,8 @@ class TuningSession:
         tasks: by name.
         trials: how many trials there may be in all, those of `history` and `ended` included.
         proposer: a name of `tuner.PROPOSERS`.
+        least_gain: nothing more is proposed when all that is left could save less than this share
+            of the network's cost, as far as estimates, bounds and what was learnt of both tell.
         history: trials of other searches, by task: they count towards the budget and teach the
             proposers before anything is asked for, and none of them is proposed again.
         ended: task and trial by number, of earlier sessions with the same other arguments; only
@@ -121,6 +123,7 @@ class TuningSession:
         proposer: str = "guided",
         seed: int = 0,
         lookahead: Lookahead = USUAL,
+        least_gain: float = 0.0,
         history: Mapping[str, Sequence[Trial]] | None = None,
         ended: Mapping[int, tuple[str, Trial]] | None = None,
     ) -> None:
@@ -139,10 +142,12 @@ class TuningSession:
             if isinstance(search.proposer, TransferLearner):
                 search.proposer.join(shared)
         self.lookahead = lookahead
+        self._least_gain = least_gain
         self._budget = max(trials, len(tasks))
         self._scheduler = TaskScheduler(
             _together(tasks, leaders),
             warm_up=max(1, min(_WARM_UP, trials // (2 * max(1, len(tasks))))),
+            least_gain=least_gain,
         )
         self._earlier = 0
         self._asked: list[str] = []
@@ -201,13 +206,24 @@ class TuningSession:
                     if not search.leader:
                         self._scheduler.hand_out(name)
                     return self._taken(name, point)
-        while (due_task := self._scheduler.next_task()) is not None:
+        while (due_task := self._next_task()) is not None:
             point = self._unknown_point(self._searches[due_task])
             if point is not None:
                 return self._taken(due_task, point)
             self._scheduler.give_back(due_task)
             self._scheduler.close(due_task)
         return None
+
+    def _next_task(self) -> str | None:
+        """The task that gets the next trial; None if there is nothing left that is worth one."""
+        self._scheduler.expect(
+            {
+                name: search.proposer.hope
+                for name, search in self._searches.items()
+                if not search.leader and isinstance(search.proposer, Hopeful)
+            }
+        )
+        return self._scheduler.next_task()
 
     def _taken(self, name: str, point: Point) -> tuple[str, Point]:
         """The task and its point, which is known from now on."""
@@ -321,6 +337,15 @@ class TuningSession:
         """Tasks that were given up since this was called last."""
         given_up, self._given_up = self._given_up, []
         return given_up
+
+    @property
+    def why_ended(self) -> str:
+        """Why nothing more is worth a trial, for people; "" while something is, or nobody knows."""
+        could = self._scheduler.could_gain
+        if could >= self._least_gain:
+            return ""
+        least = f"{100 * self._least_gain:g} %"
+        return f"nothing left that could gain {least}: {100 * could:.2f} % by estimates and bounds"
 
     @property
     def asked(self) -> int:

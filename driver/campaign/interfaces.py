@@ -57,6 +57,7 @@ class SearchResult:
         why: "exhausted", "stopped" or "no device"; only the last one comes with an `error`.
         trials: that ended in this search.
         lookahead: candidates that were out at most.
+        ended: why nothing more was worth a trial, if that is how it ended.
         first_measured_seconds: from the begin of the command; None if nothing was measured.
     """
 
@@ -66,4 +67,5 @@ class SearchResult:
     first_measured_seconds: float | None
     seconds: float
     split: TimeBreakdown
+    ended: str = ""
     error: NoDeviceError | AccessError | None = None

@@ -20,7 +20,7 @@ from driver.commands.options.farm import add_farm_options, farm_settings, given
 from driver.commands.options.judging import add_judge_option, add_promise_option
 from driver.commands.options.networks import MODEL, add_network_options
 from driver.commands.options.quantizing import quantization
-from driver.commands.tune import add_trial_options
+from driver.commands.tune import add_trial_options, decide_end
 from driver.tune.settings import TuneSettings
 
 _FOLDER: Final = "~/tilefarm-jobs"
@@ -90,6 +90,7 @@ def run(args: argparse.Namespace) -> int:
         args.workers = args.workers or min(cluster.cpus, MOST_WORKERS)
         if args.device_wait_seconds is None:
             args.device_wait_seconds = _DEVICE_WAIT_SECONDS
+        decide_end(args)
         settings = TuneSettings(
             out=Path(_FOLDER),
             farm=farm_settings(args),

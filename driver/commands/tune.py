@@ -14,7 +14,12 @@ from driver.commands.options.judging import add_judge_option, add_promise_option
 from driver.commands.options.networks import MODEL, add_network_options
 from driver.commands.options.quantizing import quantization
 from driver.commands.options.shared import add_records_option
-from driver.tune.settings import DEFAULT_PROPOSER, DEFAULT_TRIALS, TuneSettings
+from driver.tune.settings import (
+    DEFAULT_LEAST_GAIN,
+    DEFAULT_PROPOSER,
+    DEFAULT_TRIALS,
+    TuneSettings,
+)
 from tuner import PROPOSERS
 from tuner.lookahead import USUAL
 
@@ -93,6 +98,14 @@ def add_trial_options(parser: argparse.ArgumentParser) -> None:
         help="candidates to measure over all workloads, of which each gets one at least"
         f" (default: {DEFAULT_TRIALS})",
     )
+    option(
+        "--least-gain",
+        type=float,
+        metavar="PERCENT",
+        help="end when all that is left could save less of the network's time, as far as estimates,"
+        f" bounds and trials tell (default: {DEFAULT_LEAST_GAIN:g}, and 0 where --trials says how"
+        " many)",
+    )
     names = ", ".join(PROPOSERS)
     option("--proposer", metavar="NAME", help=f"{names} (default: {DEFAULT_PROPOSER})")
     option("--seed", type=int, metavar="N", help="of everything random (default: 0)")
@@ -117,8 +130,15 @@ def run(args: argparse.Namespace) -> int:
     return tune_with(args)
 
 
+def decide_end(args: argparse.Namespace) -> None:
+    """Whoever says how many trials gets them; else a search ends when it has nothing to gain."""
+    if args.least_gain is None and args.trials is None:
+        args.least_gain = DEFAULT_LEAST_GAIN
+
+
 def tune_with(args: argparse.Namespace) -> int:
     """Run with complete options, and show it."""
+    decide_end(args)
     settings = TuneSettings(
         farm=farm_settings(args),
         quantization=quantization(args),

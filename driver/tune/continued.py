@@ -78,11 +78,13 @@ def continued(
     proposer: str,
     seed: int,
     lookahead: int | None,
+    least_gain: float = 0.0,
     seeds: Mapping[str, Point] | None = None,
 ) -> Continued:
     """The session for these tasks and settings.
 
     Args:
+        least_gain: as of `TuningSession`.
         seeds: good points of other runs, by task; those with which the folder was searched first
             stay, so that what a run adds to the records of all does not turn its own order.
         lookahead: candidates out at most; None: what the folder was searched with, or the usual.
@@ -105,6 +107,7 @@ def continued(
             proposer=proposer,
             seed=seed,
             lookahead=wanted,
+            least_gain=least_gain,
             history={
                 name: [trial for trial in known[name] if place_of(trial).search < search]
                 for name in tasks

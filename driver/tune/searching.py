@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from tilefarm.plural import plural
 from tilefarm.space import Point
@@ -38,6 +39,7 @@ def search(
             proposer=settings.proposer,
             seed=settings.seed,
             lookahead=settings.lookahead,
+            least_gain=settings.least_gain / 100,
             seeds=_seeds(context, prepared),
         )
     paces = Paces(store.paces())
@@ -52,6 +54,9 @@ def search(
     with context.step("search") as say, context.watch.waiting(waits_for):
         result = loop.run(context.stop)
         say(f"{plural(result.trials, 'trial')} in {result.seconds:.1f} s")
+        if result.why == "exhausted" and (why := earlier.session.why_ended):
+            result = replace(result, ended=why)
+            say(why)
         if known:
             say(f"{known} from earlier sessions")
         if earlier.is_another:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from driver.network import Extents
 
 DEFAULT_TRIALS: Final = 240
+DEFAULT_LEAST_GAIN: Final = 0.5
+"""Percent; of a search whose user does not say how many trials."""
 DEFAULT_PROPOSER: Final = "guided"
 
 
@@ -43,6 +45,7 @@ class TuneSettings:
         seed: of everything that is random.
         lookahead: candidates that are out at most, proposed and not ended; None: as the folder was
             searched before, or the tuner's usual number.
+        least_gain: percent of the network's time; a search ends when all that is left saves less.
         records: schedules of other runs: each workload begins with its best, and what this run
             measures is added. None: runs know nothing of one another.
         compare: the library whose times stand beside the program's; processors only.
@@ -61,6 +64,7 @@ class TuneSettings:
     proposer: str = DEFAULT_PROPOSER
     seed: int = 0
     lookahead: int | None = None
+    least_gain: float = 0.0
     records: Path | None = None
     compare: str | None = None
     farm: FarmSettings = field(default_factory=FarmSettings)
@@ -73,6 +77,7 @@ class TuneSettings:
             check_kind(self.judge)
         if self.lookahead is not None:
             at_least("--lookahead", self.lookahead, 1)
+        at_least("--least-gain", self.least_gain, 0)
         _ = self.promise
         metrics = self.operations.metrics
         if metrics is not None and not is_loopback(metrics):

@@ -282,6 +282,7 @@ class _TuningRun:
             facts=(
                 ("machine", machine()),
                 ("candidates out at most", str(result.lookahead)),
+                *((("search ended", result.ended),) if result.ended else ()),
                 *versions().items(),
             ),
             interrupted=result.why != "exhausted",
@@ -315,6 +316,7 @@ def _plain_settings(settings: TuneSettings) -> dict[str, object]:
         "proposer": settings.proposer,
         "seed": settings.seed,
         "lookahead": settings.lookahead,
+        "least_gain": settings.least_gain,
         "calibrate": readable(settings.calibrate.name) if settings.calibrate else None,
         **asdict(settings.quantization),
         "shape": {name: list(extents) for name, extents in settings.extents.items()},

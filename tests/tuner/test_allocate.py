@@ -160,3 +160,47 @@ def test_a_gain_within_the_noise_is_none_and_several_add_up() -> None:
     assert next_after(1.03, 1.015, noise=0.02) == "only"
     assert next_after(1.05, 1.035, noise=0.02) == "only"
     assert next_after(1.05, 1.035, 1.015, noise=0.02) is None
+
+
+def hopeful(least_gain: float, **weights: int) -> TaskScheduler:
+    """Every task has one trial of 1000 cycles, and nothing is hoped yet."""
+    tasks = {name: TaskWeight(weight=weight) for name, weight in weights.items()}
+    scheduler = TaskScheduler(tasks, warm_up=8, least_gain=least_gain)
+    scheduler.expect(dict.fromkeys(weights))
+    for name in weights:
+        assert scheduler.next_task() == name, "one trial is enough to begin with"
+        ok(scheduler, name, 1000)
+    return scheduler
+
+
+def test_the_task_with_the_largest_hope_comes_first_and_what_is_out_shares_it() -> None:
+    scheduler = hopeful(0.0, light=1, heavy=3)
+    scheduler.expect({"light": 400.0, "heavy": 910.0})
+    assert [scheduler.next_task() for _ in range(3)] == ["light", "light", "heavy"]
+
+
+def test_nobody_gets_more_when_all_that_is_left_could_gain_too_little() -> None:
+    scheduler = hopeful(0.01, a=1, b=3)
+    scheduler.expect({"a": 950.0, "b": 1100.0})
+    assert scheduler.could_gain == 50 / 4000
+    assert scheduler.next_task() == "a"
+    scheduler.expect({"a": 970.0, "b": 1100.0})
+    assert scheduler.next_task() is None
+    scheduler.expect({"a": 970.0, "b": 980.0})
+    assert scheduler.next_task() == "b"
+
+
+def test_where_nothing_is_known_of_an_open_task_no_search_ends() -> None:
+    scheduler = hopeful(0.5, a=1, b=1)
+    scheduler.expect({"a": 1000.0, "b": None})
+    assert scheduler.next_task() is not None
+    scheduler.close("b")
+    assert scheduler.next_task() is None
+
+
+def test_a_hope_below_the_bound_is_none() -> None:
+    scheduler = TaskScheduler({"a": TaskWeight(lower_bound_cycles=960)}, warm_up=1)
+    scheduler.expect({"a": 500.0})
+    scheduler.next_task()
+    ok(scheduler, "a", 1000)
+    assert scheduler.could_gain == 0.04

@@ -57,17 +57,20 @@ class Farm:
     lookahead: Lookahead
     proposer: str
     trials: int = TRIALS
+    least_gain: float = 0.0
+    tasks: Mapping[str, WeightedSpace] = field(default_factory=tasks)
     kills: int = 0
     asked: dict[int, tuple[str, tuple[tuple[str, int], ...]]] = field(default_factory=dict)
     kept: dict[int, tuple[str, Trial]] = field(default_factory=dict)
 
     def session(self, seed: int) -> TuningSession:
         return TuningSession(
-            tasks(),
+            self.tasks,
             trials=self.trials,
             proposer=self.proposer,
             seed=seed,
             lookahead=self.lookahead,
+            least_gain=self.least_gain,
             ended=self.kept,
         )
 
@@ -139,6 +142,18 @@ def test_a_larger_budget_goes_on_where_the_smaller_one_ended() -> None:
     session = farm.session(3)
     assert session.told == len(longer)
     assert session.ask(9) == []
+
+
+def test_a_search_that_ends_by_itself_ends_alike_at_any_pace() -> None:
+    def played(chance: int, kills: int) -> Mapping[int, object]:
+        estimated = {name: task for name, task in tasks().items() if name in ("estimated", "alike")}
+        farm = Farm(random.Random(chance), Lookahead(12), "guided", kills=kills, trials=400)
+        farm.tasks, farm.least_gain = estimated, 0.3
+        return farm.play(3)
+
+    undisturbed = played(0, 0)
+    assert 4 < len(undisturbed) < 400
+    assert played(7, 4) == undisturbed
 
 
 @pytest.mark.parametrize("other", ["seed", "lookahead", "place", "gap"])

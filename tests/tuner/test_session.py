@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Final
 
 import pytest
 from kit.search.toy_spaces import (
@@ -16,7 +17,7 @@ from kit.search.toy_spaces import (
 )
 from tilefarm.errors import SettingsError
 from tilefarm.measurement import Status, Trial
-from tilefarm.space import Point
+from tilefarm.space import ESTIMATE, Point
 
 from tuner.lookahead import Lookahead
 from tuner.session import Proposal, TuningSession, WeightedSpace
@@ -100,6 +101,33 @@ def test_tasks_with_the_same_space_are_one_search_and_end_with_the_same_schedule
     best = {n: min(conv_like_cycles(p.point) for p in asked if p.task == n) for n in tasks}
     assert best["a"] == best["b"]
     assert [p.task for p in asked].count("b") < 12
+
+
+def estimated(point: Point) -> Trial:
+    return trial_of(point, cycles=point[ESTIMATE] * (100 + point["slots"]))
+
+
+def test_a_search_ends_when_nothing_is_left_that_could_gain_enough_and_says_so() -> None:
+    tasks = {n: WeightedSpace(with_estimate(conv_like_space(28, h, 2, 2, 3))) for n, h in SIZES}
+    asked: dict[float, list[Proposal]] = {}
+    for least_gain in (0.0, 0.01):
+        session = TuningSession(tasks, trials=90, lookahead=Lookahead(6), least_gain=least_gain)
+        asked[least_gain] = []
+        while proposals := session.ask(4):
+            for each in proposals:
+                session.tell(each.number, estimated(each.point))
+            asked[least_gain] += proposals
+        why = "nothing left that could gain 1 %: 0." if least_gain else ""
+        assert session.why_ended.startswith(why)
+        assert bool(session.why_ended) == bool(least_gain)
+    assert len(asked[0.0]) == 90
+    assert len(asked[0.01]) < 60
+    for name in tasks:
+        best = [min(p.point[ESTIMATE] for p in a if p.task == name) for a in asked.values()]
+        assert best[1] <= 1.01 * best[0]
+
+
+SIZES: Final = (("small", 14), ("large", 28))
 
 
 def test_tasks_without_estimates_are_searched_each_for_itself() -> None:
