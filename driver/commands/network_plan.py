@@ -34,7 +34,7 @@ def network_problem(args: argparse.Namespace) -> NetworkProblem:
         UserError: the network cannot be used, or the records cannot.
     """
     network = forms_of(source_of(args), usable_target(args.target)).network
-    if args.records is None:
+    if args.measured is None:
         return NetworkProblem(program_problem(network))
     fit = _fit(args, network)
     lines = (*basis_lines(fit.times), *compared_lines(fit))
@@ -55,7 +55,7 @@ def _fit(args: argparse.Namespace, network: Network) -> ComparedTimes:
         )
         return problem, found
 
-    kernels = kernel_times(network, args.records)
-    measured = program_times(network, args.records)
+    kernels = kernel_times(network, args.measured)
+    measured = program_times(network, args.measured)
     predicted = modelled_times(network) | kernels
     return fitted(predicted, measured, planned)

@@ -27,7 +27,7 @@ _SECONDS: Final = 60
 EPILOG: Final = """\
 examples:
   tilefarm plan zoo:resnet18
-  tilefarm plan zoo:digits --records tilefarm-out/digits
+  tilefarm plan zoo:digits --measured tilefarm-out/digits
   tilefarm plan problem.json --html plan.html --trace plan-trace.json
   tilefarm plan problem.json --mode exact --seconds 120
   tilefarm plan problem.json --json > plan.json
@@ -35,7 +35,7 @@ examples:
   tilefarm plan A.1048576.csv --capacity 1048576 --csv offsets.csv
 
 A network is planned as its program is: kernels one after the other, intermediate tensors in the
-least memory that is found. With the records of a run its steps take what was measured: the best
+least memory that is found. With --measured RUN its steps take what was measured: the best
 trials of its kernels, held against the profile of its program. Where critical steps are off by more
 than 10 %, the plan is made anew with the profile's times. What nobody measured is modelled, and
 said. An accelerator without a board has a clock of 100 MHz then.
@@ -85,9 +85,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--compare", type=Path, metavar="PLAN.json", help="another plan of it, shown beside ours"
     )
     option(
-        "--records",
+        "--measured",
         type=Path,
-        metavar="FOLDER",
+        metavar="RUN",
         help="a run of `tilefarm tune` of this network: its steps take what was measured there",
     )
     option("--html", type=Path, metavar="OUT.html", help="a page with charts")
@@ -154,9 +154,9 @@ def _problem(args: argparse.Namespace) -> NetworkProblem:
 
     if not args.model.endswith(".json"):
         return network_problem(args)
-    if args.records is not None:
+    if args.measured is not None:
         raise SettingsError(
-            f"--records is of networks, and {args.model} says itself what its operations take",
+            f"--measured is of networks, and {args.model} says itself what its operations take",
             "`samples` of its operations",
         )
     return NetworkProblem(Problem.from_json(_read(Path(args.model))))

@@ -193,16 +193,16 @@ def test_a_network_takes_what_its_records_tell(
     TrialStore(tmp_path / "records.sqlite").close()
     layers = [{"layer": "conv1", "kernel": "conv2d_1x1x10x10_2co_3x3_s1_fbf8e1", "cycles": 2575}]
     (tmp_path / "summary.json").write_text(json.dumps({"profile": {"layers": layers}}))
-    code, out, _ = said(capsys, "zoo:digits", "--records", tmp_path)
+    code, out, _ = said(capsys, "zoo:digits", "--measured", tmp_path)
     assert code == 0
     assert "a tick is a nanosecond; " in out
     assert "% of the time is modelled: " in out
-    code, _, err = said(capsys, "zoo:digits", "--records", tmp_path / "none" / "program")
+    code, _, err = said(capsys, "zoo:digits", "--measured", tmp_path / "none" / "program")
     assert code == 2
     assert "no records of a run" in err
 
 
-def test_records_are_of_networks(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, _, err = said(capsys, file, "--records", file.parent)
+def test_measured_runs_are_of_networks(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = said(capsys, file, "--measured", file.parent)
     assert code == 2
-    assert "--records is of networks" in err
+    assert "--measured is of networks" in err
