@@ -16,6 +16,7 @@ from typing import Any, Final
 from tilefarm.closing import Closing
 from tilefarm.digest import Digest, canonical_json
 from tilefarm.documents import decoded
+from tilefarm.errors import OutputError
 from tilefarm.measurement import DeviceClock, WallTime
 from tilefarm.workload import Workload
 
@@ -190,7 +191,7 @@ class ScheduleStore(Closing):
             (*given.values(),),
         )
         for (record,) in rows:
-            yield ScheduleRecord.from_json(record)
+            yield self._read(record)
 
     def workloads(self, target: Digest | None = None) -> list[StoredWorkload]:
         """What is known, of one target or all, by the names of targets and workloads."""
@@ -203,10 +204,24 @@ class ScheduleStore(Closing):
             values,
         )
         found = [
-            StoredWorkload(best=ScheduleRecord.from_json(record), schedules=schedules)
+            StoredWorkload(best=self._read(record), schedules=schedules)
             for record, schedules in rows
         ]
         return sorted(found, key=lambda each: (each.best.target_name, each.best.workload.name))
+
+    def _read(self, text: str) -> ScheduleRecord:
+        """A record of the file.
+
+        Raises:
+            OutputError: another version wrote it, or nobody did.
+        """
+        try:
+            return ScheduleRecord.from_json(text)
+        except ValueError as error:
+            raise OutputError(
+                f"{self._path}: holds a record that cannot be read: {error}",
+                "update tilefarm, or choose another file",
+            ) from None
 
     def __len__(self) -> int:
         return int(self._db.execute("SELECT count(*) FROM schedules").fetchone()[0])

@@ -145,5 +145,7 @@ def success(known: Mapping[str, Point], tasks: Mapping[str, Task], store: TrialS
     if not behind:
         return ""
     best = sum(each <= _AS_GOOD for each in behind)
-    words = f"what was known is the best of {best} of {plural(len(behind), 'workload')}"
-    return words if best == len(behind) else f"{words}, and {max(behind):.1%} behind at most"
+    if best == len(behind):
+        return "nothing better was found than what was known"
+    found = plural(len(behind) - best, "workload")
+    return f"better than what was known in {found}, by {max(behind):.1%} at most"

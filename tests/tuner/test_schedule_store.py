@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -153,6 +155,20 @@ def test_what_is_no_record_is_refused(change: dict[str, object], why: str) -> No
 def test_what_is_no_document_is_refused(text: str) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - each has its own words
         ScheduleRecord.from_json(text)
+
+
+def test_a_record_of_another_version_is_said_and_stays(tmp_path: Path) -> None:
+    path = tmp_path / "team.sqlite"
+    with ScheduleStore(path) as store:
+        store.add([record()])
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute("UPDATE schedules SET record = replace(record, '\"schema\":1', '\"schema\":2')")
+    with ScheduleStore(path) as store:
+        with pytest.raises(OutputError, match="schema 2, this version reads 1"):
+            list(store.records())
+        with pytest.raises(OutputError, match="schema 2"):
+            store.workloads()
+        assert len(store) == 1
 
 
 def test_other_files_are_left_alone(tmp_path: Path) -> None:
