@@ -5,7 +5,7 @@ import os
 from typing import Final
 
 import pytest
-from hypothesis import settings
+from kit.examples import register_profiles
 from kit.golden import golden, pytest_addoption
 from kit.quarantine import set_apart
 
@@ -14,6 +14,7 @@ __all__ = [
     "pytest_addoption",
     "pytest_collection_finish",
     "pytest_collection_modifyitems",
+    "pytest_sessionfinish",
 ]
 
 pytest_plugins = ["pytester"]
@@ -21,8 +22,7 @@ pytest_plugins = ["pytester"]
 # As of `tilefarm`, see `tilefarm.quiet`: threads of numpy that spin would slow the tests beside.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-settings.register_profile("tilefarm", deadline=None)  # no test is timed: machines may be busy
-settings.load_profile("tilefarm")
+register_profiles()
 
 gc.disable()  # until all tests are there, as nothing of what is made for them ever goes
 
@@ -31,6 +31,11 @@ def pytest_collection_finish() -> None:
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)  # a fifteenth of the tests' time went into looking for cycles
     gc.enable()
+
+
+def pytest_sessionfinish() -> None:
+    gc.collect()
+    gc.freeze()  # pytest looks for cycles five times more as it ends, through all that was made
 
 
 LONG: Final = frozenset({"whole", "faults", "farm", "tune", "tuner"})

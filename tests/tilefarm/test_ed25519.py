@@ -7,6 +7,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric import ed25519 as reference
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kit.examples import examples
 from tilefarm.trust.ed25519 import is_signature
 
 ORDER = 2**252 + 27742317777372353535851937790883648493
@@ -45,7 +46,7 @@ def test_the_vectors_of_the_standard(vector: tuple[str, ...]) -> None:
     assert not is_signature(public, message + b"x", signature)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=examples(30))
 @given(private=KEYS, message=st.binary(max_size=80))
 def test_it_knows_what_a_library_signed(private: bytes, message: bytes) -> None:
     key = reference.Ed25519PrivateKey.from_private_bytes(private)
@@ -54,7 +55,7 @@ def test_it_knows_what_a_library_signed(private: bytes, message: bytes) -> None:
     assert not is_signature(public, message + b"x", signature)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=examples(30))
 @given(at=st.integers(0, 511), public=st.booleans())
 def test_one_other_bit_is_another_signature(at: int, public: bool) -> None:
     _, key, message, signature = map(bytes.fromhex, VECTORS[2])
@@ -65,7 +66,7 @@ def test_one_other_bit_is_another_signature(at: int, public: bool) -> None:
     assert not is_signature(*shown)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=examples(30))
 @given(public=st.binary(max_size=40) | KEYS, signature=st.binary(max_size=70))
 def test_noise_is_no_signature(public: bytes, signature: bytes) -> None:
     assert not is_signature(public, b"message", signature)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kit.examples import examples
 from kit.messages import records
 from kit.messages.records import COUNTS, DIGESTS, FENCES, LABELS, NAMES, SECONDS, TICKETS
 from kit.messages.specimens import codecs
@@ -204,7 +205,7 @@ def test_every_codec_has_a_case() -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(data=st.data())
 def test_a_record_survives(name: str, data: st.DataObject) -> None:
     codec, strategy = CASES[name]
@@ -213,7 +214,7 @@ def test_a_record_survives(name: str, data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(noise=st.binary(max_size=60))
 def test_noise_is_a_record_or_a_value_error(name: str, noise: bytes) -> None:
     codec, _ = CASES[name]

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kit.examples import examples
 from kit.search.toy_spaces import conv_like_space, divisors, empty_space, pair_space
 from tilefarm.space import (
     Constraint,
@@ -85,7 +86,7 @@ def brute_force(space: SearchSpace) -> set[tuple[int, ...]]:
     }
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(spaces())
 def test_all_points_are_those_of_brute_force(space: SearchSpace) -> None:
     found = Sampler(space).enumerate(10_000)
@@ -95,7 +96,7 @@ def test_all_points_are_those_of_brute_force(space: SearchSpace) -> None:
     assert len(set(values)) == len(values)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(spaces(), st.integers(0, 5))
 def test_samples_are_distinct_and_valid(space: SearchSpace, seed: int) -> None:
     drawn = Sampler(space).sample(12, np.random.default_rng(seed))
@@ -104,7 +105,7 @@ def test_samples_are_distinct_and_valid(space: SearchSpace, seed: int) -> None:
     assert len(values) == len(drawn) == min(12, len(brute_force(space)))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(spaces())
 def test_tunables_are_completed_exactly_when_that_is_possible(space: SearchSpace) -> None:
     sampler, good = Sampler(space), brute_force(space)
@@ -116,7 +117,7 @@ def test_tunables_are_completed_exactly_when_that_is_possible(space: SearchSpace
         assert point is None or tuple(point[n] for n in NAMES) in rest
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(spaces())
 def test_points_given_by_their_tunables_are_judged_as_by_brute_force(space: SearchSpace) -> None:
     sampler, good = Sampler(space), brute_force(space)

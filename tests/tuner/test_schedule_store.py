@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kit.examples import examples
 from kit.search.stand_ins import toy_workload
 from tilefarm.digest import Digest
 from tilefarm.errors import OutputError
@@ -102,7 +103,7 @@ RECORDS = st.builds(
 )
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(st.lists(RECORDS, max_size=12), st.randoms())
 def test_files_merge_in_any_order_to_the_same(
     tmp_path_factory: pytest.TempPathFactory, records: list[ScheduleRecord], chance: object

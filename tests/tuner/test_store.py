@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from kit.examples import examples
 from kit.messages.records import wall_times
 from kit.search.toy_spaces import trial_of
 from tilefarm.digest import Digest
@@ -61,7 +62,7 @@ def trials(draw: st.DrawFn) -> Trial:
     )
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(trials(), max_size=6))
 def test_trials_come_back_as_they_went_in(
     tmp_path_factory: pytest.TempPathFactory, some: list[Trial]

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kit.built import needs_simulator
+from kit.examples import examples
 from kit.kernels.nests import dense, with_epilogue
 from kit.networks.demo_program import demo_program
 from kit.networks.random_networks import Builder, conv, networks, samples_for, window
@@ -115,7 +116,7 @@ def test_channels_that_hardly_matter_are_right_on_the_hls_design(simulators: Sim
 
 
 @given(case=kinds.kinds(), seed=st.integers(0, 1 << 16))
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=examples(12), deadline=None)
 def test_no_schedule_of_any_layer_is_one_that_the_hls_design_warns_of(
     tmp_path_factory: pytest.TempPathFactory, case: kinds.Case, seed: int
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kit.examples import examples
 from kit.networks.integer_operators import STRATEGIES, cases
 from kit.networks.simulated import PAIRS, Simulators
 from tilefarm.target import TARGETS, Target
@@ -27,7 +28,7 @@ def test_the_device_means_what_the_operator_means(
 @pytest.mark.slow
 @pytest.mark.parametrize("target", [TARGETS["sim-mul"], PAIRS], ids=lambda target: target.name)
 @pytest.mark.parametrize("operator", STRATEGIES, ids=lambda operator: operator.__name__)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(data=st.data())
 def test_the_device_means_what_the_operator_means_on_many(
     simulators: Simulators, operator: type, target: Target, data: st.DataObject

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from kit.built import needs_simulator
+from kit.examples import examples
 from kit.kernels import numpy_operators
 from kit.kernels.nests import begun, inputs_of
 from tilefarm.artifact import Artifact, CompileJob
@@ -81,7 +82,7 @@ def all_is_right(run: Run, case: kinds.Case, seed: int) -> None:
 
 
 @given(case=kinds.kinds(), seed=st.integers(0, 1 << 16))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 def test_every_kind_compiles_runs_and_is_right(run: Run, case: kinds.Case, seed: int) -> None:
     all_is_right(run, case, seed)
 
@@ -89,6 +90,6 @@ def test_every_kind_compiles_runs_and_is_right(run: Run, case: kinds.Case, seed:
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @given(case=kinds.kinds(), seed=st.integers(0, 1 << 16))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_many_of_every_kind(run: Run, case: kinds.Case, seed: int) -> None:
     all_is_right(run, case, seed)

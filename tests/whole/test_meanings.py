@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from kit.examples import examples
 from kit.kernels import nests
 from tilefarm.workload import Workload
 
@@ -26,6 +27,6 @@ def test_reference_and_nest_agree_on_examples(name: str, seed: int) -> None:
 
 
 @given(nests.convolutions())
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 def test_reference_and_nest_agree_on_any_convolution(work: Workload) -> None:
     agree(work, 0)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from kit.examples import examples
 from kit.kernels.nests import VARS, index_exprs
 from kit.kernels.runtime_double import call, runtime_double
 from tilefarm.dtype import DType
@@ -75,7 +76,9 @@ def table_of(expr: Expr, kind: LoopKind) -> Func:
 
 
 @settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=examples(40),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(expr=index_exprs(), kind=KINDS)
 def test_index_arithmetic(expr: Expr, kind: LoopKind, tmp_path: Path) -> None:
@@ -172,7 +175,7 @@ def test_floats(name: str, tmp_path: Path) -> None:
 
 
 @given(st.floats(-(2.0**21), 2.0**21, width=32))
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_rounding_trick_rounds_half_to_even(value: float) -> None:
     """The two float32 additions that the code generator emits."""
     lifter = np.float32(12582912.0)

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kit.examples import examples
 from kit.kernels import nests
 from tilefarm.dtype import DType
 from tilefarm.workload import Workload
@@ -75,7 +76,7 @@ def awkward_nests(draw: st.DrawFn) -> Func:
 
 
 @given(awkward_nests(), st.integers(0, 99))
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=examples(250), deadline=None)
 def test_awkward_nests_at_once_are_the_same_as_iterated(func: Func, seed: int) -> None:
     rng = np.random.default_rng(seed)
     arrays = {name: rng.integers(-9, 9, 24).astype(np.int32) for name in ("data", "out")}

@@ -5,6 +5,7 @@ import pickle
 
 import pytest
 from hypothesis import given, settings
+from kit.examples import examples
 from kit.growth import growth_nbytes
 from kit.kernels import nests
 from tilefarm.dtype import DType
@@ -69,7 +70,7 @@ def test_nodes_cannot_be_changed() -> None:
 
 
 @given(nests.nests())
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 def test_pickling_and_copying_keep_identity(func: Func) -> None:
     assert pickle.loads(pickle.dumps(func)) is func
     assert copy.deepcopy(func) is func

@@ -5,6 +5,7 @@ from itertools import product
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from kit.examples import examples
 from kit.kernels import nests
 from tilefarm.dtype import DType
 from tilefarm.workload import Workload
@@ -44,7 +45,7 @@ EVERY = [
 
 
 @given(nests.index_exprs())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_simplified_means_the_same_and_stays_within_its_interval(expr: Expr) -> None:
     short = simplify(expr, nests.VARS)
     bounds, tighter = interval(expr, nests.VARS), interval(short, nests.VARS)
@@ -56,7 +57,7 @@ def test_simplified_means_the_same_and_stays_within_its_interval(expr: Expr) -> 
 
 
 @given(nests.index_exprs())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_a_sum_is_its_terms(expr: Expr) -> None:
     terms, constant = linear(expr)
     assert 0 not in terms.values()
@@ -103,7 +104,7 @@ def test_rules(text: str, wanted: str) -> None:
 
 
 @given(nests.index_exprs())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @example(parse_expr("(i * 16 + j * 4 + 3) // 8"))
 def test_simplifying_twice_is_simplifying_once_up_to_size(expr: Expr) -> None:
     once = simplify(expr, nests.VARS)
@@ -146,7 +147,7 @@ def test_simplifying_a_function_keeps_its_answer(work: Workload) -> None:
 
 
 @given(nests.nests())
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 def test_loops_blocks_and_reductions_stay(func: Func) -> None:
     short = simplify(func)
     assert extents_of(short.body) == extents_of(func.body)

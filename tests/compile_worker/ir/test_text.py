@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kit.examples import examples
 from kit.golden import Golden
 from kit.kernels import nests
 
@@ -15,19 +16,19 @@ from . import functions
 
 
 @given(nests.nests())
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 def test_nests_survive_printing_and_parsing(func: Func) -> None:
     assert parse(show(func)) is func
 
 
 @given(functions.functions())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_any_function_survives_printing_and_parsing(func: Func) -> None:
     assert parse(show(func)) is func
 
 
 @given(st.one_of(nests.index_exprs(), functions.values(2)))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_any_expression_survives_printing_and_parsing(expr: Expr) -> None:
     buffers = {buffer.name: buffer for buffer in functions.BUFFERS}
     assert parse_expr(show(expr), buffers) is expr

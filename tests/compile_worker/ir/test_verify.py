@@ -4,6 +4,7 @@ import pickle
 
 import pytest
 from hypothesis import given, settings
+from kit.examples import examples
 from kit.kernels import nests
 from tilefarm.dtype import DType
 
@@ -181,7 +182,7 @@ def test_instructions_in_too_many_iterations_are_not_checked() -> None:
 
 
 @given(nests.nests())
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 def test_nests_are_right(func: Func) -> None:
     verify(func, Stage.NEST)
 

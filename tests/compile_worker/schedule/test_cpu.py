@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
+from kit.examples import examples
 from kit.golden import Golden
 from kit.kernels.nests import (
     EXAMPLES,
@@ -107,7 +108,9 @@ def test_kernels_are_right_on_every_vector_unit(name: str, host: str, tmp_path: 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="runs x86-64 code")
 @settings(
-    max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=examples(12),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(work=convolutions())
 def test_any_convolution_is_right(work: Workload, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from typing import Final
 
 import pytest
 from hypothesis import given, settings
+from kit.examples import examples
 from kit.golden import Golden
 from kit.kernels import nests, numpy_operators
 from tilefarm.real import COMBINATIONS
@@ -78,19 +79,19 @@ def test_two_values_are_combined_as_everywhere(function: str) -> None:
 
 
 @given(nests.convolutions())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 def test_any_convolution_means_what_numpy_says(work: Workload) -> None:
     agrees_with_numpy(work)
 
 
 @given(nests.denses())
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 def test_any_dense_means_what_numpy_says(work: Workload) -> None:
     agrees_with_numpy(work)
 
 
 @given(nests.fills())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_any_border_means_what_numpy_says_and_every_byte_is_written_once(work: Workload) -> None:
     agrees_with_numpy(work)
     func = nest_of(work, nests.SIM)

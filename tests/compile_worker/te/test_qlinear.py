@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kit.examples import examples
 from kit.kernels import numpy_operators, qlinear, qlinear_elements
 from kit.kernels.nests import SIM, inputs_of
 from kit.kernels.numpy_operators import Array
@@ -30,7 +31,7 @@ def result(work: Workload, arrays: dict[str, Array]) -> Array:
     return interpret(func, seen)["out"].reshape(out.shape)
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=examples(12), deadline=None)
 @given(
     function=st.sampled_from(["add", "sub", "mul", "div"]),
     own=BYTES,
@@ -59,7 +60,7 @@ def test_a_fused_operand_is_a_zip_behind_the_layer(
     np.testing.assert_array_equal(result(fused, arrays), two)
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=examples(12), deadline=None)
 @given(
     types=st.tuples(BYTES, BYTES, st.sampled_from([U8, I8, F32])),
     shape=st.tuples(st.integers(1, 2), st.integers(1, 9), st.integers(1, 7), st.integers(1, 18)),

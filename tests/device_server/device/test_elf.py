@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from kit.examples import examples
 from kit.messages.mutations import damaged_bytes
 from kit.objects.elf_mutants import ADDRESS, ALIGN, FLAGS, KIND, MEMORY, NBYTES, OFFSET, Edited
 from kit.objects.elves import Elf
@@ -97,7 +98,7 @@ def test_a_truncated_object_is_refused(nbytes: int) -> None:
     assert rejection(CODE[:nbytes], Machine.X86_64) is not None
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(
     st.lists(
         st.tuples(st.integers(0, len(CODE) - 8), st.binary(min_size=1, max_size=8)),

@@ -9,6 +9,7 @@ import grpc
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from kit.examples import examples
 from kit.farm.in_process import CREDENTIALS, TOKEN, Farm, Server
 from kit.objects.elves import Elf
 from tilefarm.digest import Digest
@@ -100,7 +101,7 @@ def test_a_method_that_is_not_there_is_refused(device: Server) -> None:
     assert code is grpc.StatusCode.UNAUTHENTICATED
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(15), deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_no_noise_upsets_a_handler(
     farm: Farm, tracker: Server, device: Server, data: st.DataObject

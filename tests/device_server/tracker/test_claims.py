@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kit.examples import examples
 from tilefarm.clock import ManualClock
 from tilefarm.digest import Digest
 from tilefarm.lease import DeviceInfo, Lease
@@ -324,7 +325,7 @@ def test_what_is_ranked_anew_finds_its_place() -> None:
     assert ranked.first() == "a", "what was passed over is there again"
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(jobs=JOBS, devices=st.integers(1, 8), leaving=st.integers(0, 7))
 def test_any_jobs_come_to_fair_shares_and_nobody_starves(
     jobs: list[Job], devices: int, leaving: int

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule
+from kit.examples import examples
 from tilefarm.clock import ManualClock
 from tilefarm.digest import Digest
 from tilefarm.errors import ForbiddenError, LeaseError, NoDeviceError, SettingsError
@@ -571,7 +572,7 @@ class LeaseTableMachine(RuleBasedStateMachine):
 
 
 TestLeaseTable = LeaseTableMachine.TestCase
-TestLeaseTable.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestLeaseTable.settings = settings(max_examples=examples(60), stateful_step_count=40, deadline=None)
 
 
 def ended(table: LeaseTable, epoch: str = "e1") -> int:

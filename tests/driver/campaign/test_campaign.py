@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kit.examples import examples
 from kit.search.stand_ins import stand_in_lease
 from tilefarm.artifact import BuildFailure
 from tilefarm.digest import Digest
@@ -521,7 +522,7 @@ class World:
         self.feed(ran(job, device, result, unchecked=unchecked, seconds=seconds))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     seed=st.integers(0, 2**32),
     budget=st.integers(0, 40),

@@ -6,6 +6,7 @@ import itertools
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kit.examples import examples
 
 from driver.memory.linear_scan import BufferRequest, LinearScan
 
@@ -119,7 +120,7 @@ def test_a_pin_is_for_those_that_are_pinned_there() -> None:
 requests = st.tuples(st.integers(1, 40), st.sampled_from([1, 2, 8]))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.one_of(requests, st.integers(0, 30)), max_size=30))
 def test_ranges_never_overlap_and_never_leave_the_memory(
     actions: list[tuple[int, int] | int],

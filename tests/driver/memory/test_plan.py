@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kit.examples import examples
 from tilefarm.errors import UserError
 
 from driver.memory import (
@@ -228,7 +229,7 @@ def problems(draw: st.DrawFn) -> Problem:
     return Problem(buffers=tuple(buffers), ops=tuple(ops), memories=(memory,))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(problems())
 def test_every_plan_is_valid_and_no_better_than_the_bound(problem: Problem) -> None:
     found = planned(problem)

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from kit.examples import examples
 from kit.networks.random_networks import Builder, conv, networks, samples_for, window
 from tilefarm.artifact import Artifact, CompileJob, ProgramJob
 from tilefarm.errors import ModelError
@@ -58,7 +59,7 @@ def execute(
     return bytes(buffers[3])
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(networks())
 def test_a_program_on_shared_memory_gives_what_the_network_gives(drawn: tuple[Graph, int]) -> None:
     graph, seed = drawn
@@ -73,7 +74,7 @@ def test_a_program_on_shared_memory_gives_what_the_network_gives(drawn: tuple[Gr
     assert found == wanted[network.outputs[0].name].astype(np.float32).tobytes()
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(networks())
 def test_every_tensor_is_aligned_and_the_arena_is_no_larger_than_without_sharing(
     drawn: tuple[Graph, int],

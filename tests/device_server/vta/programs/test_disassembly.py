@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kit.examples import examples
 from kit.golden import Golden
 from kit.kernels.programs import DENSE, dense_program, stream
 from kit.shared import shared_folder
@@ -106,7 +107,7 @@ def instructions(draw: st.DrawFn, vta: VtaConfig) -> Instruction:
 
 
 @pytest.mark.parametrize("vta", GEOMETRIES.values(), ids=GEOMETRIES.keys())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(data=st.data())
 def test_records_survive_bits_and_text(vta: VtaConfig, data: st.DataObject) -> None:
     assert not impossibilities(Target(name="any", vta=vta))
@@ -117,7 +118,7 @@ def test_records_survive_bits_and_text(vta: VtaConfig, data: st.DataObject) -> N
 
 
 @pytest.mark.parametrize("vta", GEOMETRIES.values(), ids=GEOMETRIES.keys())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(low=bits(64), high=bits(64))
 def test_any_bits_can_be_shown(vta: VtaConfig, low: int, high: int) -> None:
     isa = InstructionSet(vta)
@@ -130,7 +131,7 @@ def test_any_bits_can_be_shown(vta: VtaConfig, low: int, high: int) -> None:
 
 
 @pytest.mark.parametrize("vta", GEOMETRIES.values(), ids=GEOMETRIES.keys())
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(data=st.data())
 def test_micro_ops_survive(vta: VtaConfig, data: st.DataObject) -> None:
     isa = InstructionSet(vta)

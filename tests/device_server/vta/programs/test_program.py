@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from kit.examples import examples
 from kit.kernels.programs import dense_program
 from kit.shared import shared_folder
 from tilefarm.errors import DataError, OutputError, TargetError, UserError
@@ -197,7 +198,7 @@ def test_a_file_cut_anywhere_is_an_error(written: Path, tmp_path: Path) -> None:
             read_program(cut)
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(150), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_damaged_bytes_are_read_or_refused(written: Path, data: st.DataObject) -> None:
     content = bytearray(written.read_bytes())
@@ -208,7 +209,7 @@ def test_damaged_bytes_are_read_or_refused(written: Path, data: st.DataObject) -
     read_or_refused(damaged)
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(150), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_damaged_headers_are_read_or_refused(written: Path, data: st.DataObject) -> None:
     """The archive is whole, the arrays in it are not: what a checksum would not find."""
@@ -227,7 +228,7 @@ def test_damaged_headers_are_read_or_refused(written: Path, data: st.DataObject)
     before=hnp.arrays(np.uint8, 300, elements=st.sampled_from([0, 0, 0, 1])),
     after=hnp.arrays(np.uint8, 300, elements=st.sampled_from([0, 0, 0, 1])),
 )
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_changed_regions_make_the_second_image_of_the_first(
     before: np.ndarray[Any, Any], after: np.ndarray[Any, Any]
 ) -> None:

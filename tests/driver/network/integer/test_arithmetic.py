@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kit.examples import examples
 from numpy.typing import NDArray
 
 from driver.network.graph.ir import Window
@@ -70,7 +71,7 @@ def int8s(rng: np.random.Generator, *shape: int) -> NDArray[np.int8]:
     return rng.integers(-128, 128, shape, dtype=np.int8)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(windows(dilated=True), st.integers(0, 999), st.booleans())
 def test_conv2d_is_the_loop(window: Window, seed: int, relu: bool) -> None:
     rng = np.random.default_rng(seed)
@@ -82,7 +83,7 @@ def test_conv2d_is_the_loop(window: Window, seed: int, relu: bool) -> None:
     assert (got == slow_conv(x, w, bias, shift, window, lo, 127)).all()
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(windows(dilated=True), st.integers(0, 999))
 def test_weights_of_16_bits_are_the_loop(window: Window, seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -117,7 +118,7 @@ def test_weights_of_16_bits_are_exact_where_float32_is_not(terms: int) -> None:
     assert pixel.reshape(3).tolist() == [5, 6, 7]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(windows(dilated=True), st.integers(0, 999), st.booleans())
 def test_tensors_of_16_bits_are_the_loop(window: Window, seed: int, depthwise: bool) -> None:
     rng = np.random.default_rng(seed)
@@ -201,7 +202,7 @@ def test_sums_wrap_as_the_accelerators_do() -> None:
     assert got.tolist() == [[-128]]
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(windows(dilated=False), st.integers(0, 999))
 def test_pools_are_the_loop(window: Window, seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kit.examples import examples
 
 from driver.network.integer.blocks import (
     blocked_shape,
@@ -44,7 +45,7 @@ def test_lanes_repeat_over_the_batch() -> None:
     assert lanes_from_blocks(tiles)[:20].tolist() == list(range(20))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.lists(extents, min_size=2, max_size=5), st.sampled_from([1, 2]), st.sampled_from([1, 4]))
 def test_blocking_and_back_changes_nothing(shape: list[int], batch: int, block: int) -> None:
     x = np.random.default_rng(0).integers(-128, 128, shape, dtype=np.int8)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from kit.examples import examples
 from kit.networks.integer_operators import OPERATORS, STRATEGIES, cases
 from kit.networks.simulated import PAIRS
 from tilefarm.target import TARGETS, Target
@@ -38,7 +39,7 @@ def test_calls_mean_what_the_operator_means(
 @pytest.mark.slow
 @pytest.mark.parametrize("target", [TARGETS["sim-mul"], PAIRS], ids=lambda target: target.name)
 @pytest.mark.parametrize("operator", STRATEGIES, ids=lambda operator: operator.__name__)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(data=st.data())
 def test_calls_mean_what_the_operator_means_on_many(
     operator: type, target: Target, data: st.DataObject

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kit.examples import examples
 from numpy.typing import NDArray
 from tilefarm.dtype import DType
 
@@ -59,7 +60,7 @@ def eight_bits(rng: np.random.Generator, dtype: type, channels: int = 1) -> Requ
 
 @pytest.mark.parametrize("x_type", TYPES)
 @pytest.mark.parametrize("weight_type", TYPES)
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 @given(seed=st.integers(0, 2**16), groups=st.sampled_from([1, 2, 4]))
 def test_convolutions(x_type: type, weight_type: type, seed: int, groups: int) -> None:
     rng = np.random.default_rng(seed)
@@ -88,7 +89,7 @@ def test_convolutions(x_type: type, weight_type: type, seed: int, groups: int) -
 
 
 @given(seed=st.integers(0, 2**16))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 def test_dense_layers_and_products(seed: int) -> None:
     rng = np.random.default_rng(seed)
     a, b = bytes_of(rng, np.uint8, (2, 6, 3)), bytes_of(rng, np.int8, (2, 6, 4))

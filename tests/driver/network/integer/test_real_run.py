@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kit.examples import examples
 from kit.networks.real_operators import reals
 
 from driver.network.graph import float_run
@@ -30,7 +31,7 @@ from driver.network.integer.real_views import merged, with_last
 from driver.network.quantize.floats import has_no_kernel
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(data=st.data(), seed=st.integers(0, 2**16))
 def test_calls_mean_what_floats_mean(data: st.DataObject, seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -57,7 +58,7 @@ def test_every_operator_that_computes_has_calls() -> None:
 def _some_of_each() -> list[Operator]:
     found: list[Operator] = []
 
-    @settings(max_examples=400, deadline=None, database=None, derandomize=True)
+    @settings(max_examples=examples(400), deadline=None, database=None, derandomize=True)
     @given(case=reals(np.random.default_rng(0)))
     def collect(case: tuple[Operator, object]) -> None:
         found.append(case[0])

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kit.examples import examples
 from kit.kernels import numpy_operators, qlinear, qlinear_elements
 from kit.kernels.nests import EXAMPLES
 from kit.networks.bordered import BORDERED, FILL, bordered_network
@@ -287,7 +288,7 @@ def test_steps_write_only_their_part_of_a_tensor(fill_first: bool) -> None:
 
 
 @pytest.mark.parametrize("target", [TARGETS["sim"], WIDE], ids=lambda t: t.name)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(case=networks())
 def test_the_partitioned_network_is_the_integer_network(
     target: Target, case: tuple[Graph, int]
@@ -304,7 +305,7 @@ def test_the_partitioned_network_is_the_integer_network(
             assert same_bits(values, expected[name])
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(networks(), st.integers(0, 5))
 def test_a_sample_does_not_depend_on_its_neighbours(case: tuple[Graph, int], sample: int) -> None:
     graph, seed = case

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kit.examples import examples
 from kit.networks.onnx_models import model, node, saved
 from kit.networks.qdq import layer_weights, two_convolutions
 from kit.networks.random_networks import networks, samples_for
@@ -54,7 +55,7 @@ def assert_moved_the_same(graph: QuantGraph, inputs: dict[str, np.ndarray], want
             assert found[name].dtype == tensor.dtype.value
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(drawn=networks(), first=st.sampled_from(BYTES))
 def test_a_network_has_the_same_bits_on_data_of_either_sign(
     drawn: tuple[Graph, int], first: DType

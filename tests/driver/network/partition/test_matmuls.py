@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kit.examples import examples
 from kit.networks.random_networks import Builder, samples_for
 from tilefarm.target import TARGETS, Target, VtaConfig
 
@@ -46,7 +47,7 @@ def attention(n: int, groups: int, inner: int, rows: int, *, softmax: bool = Tru
     target=st.sampled_from([SIM, PAIRS]),
     seed=st.integers(0, 99),
 )
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 def test_the_calls_are_the_integer_network(
     n: int, groups: int, inner: int, rows: int, target: Target, seed: int
 ) -> None:

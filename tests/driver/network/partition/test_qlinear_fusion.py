@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kit.examples import examples
 from kit.networks.random_networks import Builder, conv, dense, samples_for, transposed, window
 from kit.networks.simulated import program_of
 from tilefarm.target import load_target
@@ -78,13 +79,13 @@ def assert_rewritten_the_same(graph: Graph) -> None:
         np.testing.assert_array_equal(found[name], values)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(graph=residual_networks())
 def test_the_rewrite_keeps_every_bit(graph: Graph) -> None:
     assert_rewritten_the_same(graph)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 @given(graph=residual_networks(), target=st.sampled_from(list(TARGETS)))
 def test_calls_and_the_program_give_the_references_bits(graph: Graph, target: str) -> None:
     whole = quantized(graph)

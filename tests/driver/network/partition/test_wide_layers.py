@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kit.examples import examples
 from kit.networks.random_networks import (
     Builder,
     conv,
@@ -219,7 +220,7 @@ def test_calls_on_tensors_of_16_bits_give_the_references_bits(
     assert differing_samples(answers, run_integer(quantized, some)) == 0
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(case=st.one_of(networks(), layer_chains()), weights=st.booleans())
 def test_any_network_gives_the_references_bits(case: tuple[Graph, int], weights: bool) -> None:
     graph, seed = fold(case[0]), case[1]

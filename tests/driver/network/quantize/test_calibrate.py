@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kit.examples import examples
 from kit.networks.random_networks import Builder, dense
 from tilefarm.errors import DataError
 
@@ -34,7 +35,7 @@ def network() -> Graph:
     return b.graph(b.put(dense(np.random.default_rng(5), 8, 4), "x"))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.lists(st.floats(-1e6, 1e6, width=32), min_size=2, max_size=60), st.data())
 def test_counts_do_not_depend_on_how_the_values_came(
     values: list[float], data: st.DataObject

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from kit.examples import examples
 from kit.networks.random_networks import (
     Builder,
     conv,
@@ -47,7 +48,7 @@ from driver.network.quantize.quantizer import quantize
 RELU = Clip(lo=0.0, hi=math.inf)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(networks())
 def test_results_stay_to_rounding(case: tuple[Graph, int]) -> None:
     graph, seed = case

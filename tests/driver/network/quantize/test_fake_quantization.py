@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from kit.examples import examples
 from kit.networks.random_networks import Builder, conv, dense, networks, samples_for, window
 
 from driver.network.graph.float_run import run_float
@@ -43,7 +44,7 @@ def kinds(graph: QuantGraph) -> list[type]:
     return [type(node.op) for node in graph.nodes]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(networks())
 def test_integers_are_the_rounded_floats(case: tuple[Graph, int]) -> None:
     graph, seed = case

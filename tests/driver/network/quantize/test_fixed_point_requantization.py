@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kit.examples import examples
 from kit.networks.random_networks import Builder, networks, samples_for
 from numpy.typing import NDArray
 from tilefarm.errors import SettingsError
@@ -72,7 +73,7 @@ def unwrapped(layer: LayerParameters, x: NDArray[Any]) -> NDArray[np.int64]:
     return np.asarray(sums * factors(layer))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(layers())
 def test_no_operand_whatever_makes_a_product_leave_int32(
     case: tuple[Reals, Reals, float, float],
@@ -89,7 +90,7 @@ def test_no_operand_whatever_makes_a_product_leave_int32(
     np.testing.assert_array_equal(got, np.clip(wide >> layer.shift, -128, 127))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(layers())
 def test_weights_are_as_near_as_int8_can_be(case: tuple[Reals, Reals, float, float]) -> None:
     weight, _, in_scale, out_scale = case
@@ -105,7 +106,7 @@ def test_weights_are_as_near_as_int8_can_be(case: tuple[Reals, Reals, float, flo
         assert len(set(layer.shift[start : start + BLOCK])) == 1
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(layers(), st.integers(0, 1 << 16))
 def test_results_are_rounded_to_nearest(case: tuple[Reals, Reals, float, float], seed: int) -> None:
     _, bias, _, out_scale = case
@@ -160,7 +161,7 @@ def test_sums_that_never_fit_are_refused() -> None:
 
 @pytest.mark.parametrize("how", [MUL, Quantization(requantize="mul", correct_bias=True)])
 def test_a_network_has_factors_in_all_its_layers(how: Quantization) -> None:
-    @settings(max_examples=10, deadline=None)
+    @settings(max_examples=examples(10), deadline=None)
     @given(networks())
     def holds(case: tuple[Any, int]) -> None:
         graph = fold(case[0])

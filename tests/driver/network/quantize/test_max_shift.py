@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kit.examples import examples
 from kit.networks.random_networks import Builder, networks, samples_for
 from tilefarm.errors import ModelError
 from tilefarm.target import TARGETS, Limits, Target
@@ -85,7 +86,7 @@ def test_a_network_for_another_target_is_refused() -> None:
 
 
 @given(case=networks(), log_size=st.integers(-12, 4))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 def test_no_layer_of_any_network_goes_beyond_the_limit(
     case: tuple[Graph, int], log_size: int
 ) -> None:

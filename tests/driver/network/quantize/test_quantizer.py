@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from kit.examples import examples
 from kit.networks.random_networks import Builder, conv, dense, networks, samples_for, window
 from tilefarm.errors import DataError, ModelError
 
@@ -55,7 +56,7 @@ def noise(graph: Graph, quantized: QuantGraph, data: dict[str, np.ndarray]) -> f
     return float(np.sqrt(np.mean((exact - got) ** 2)) / (exact.std() + 1e-6))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(networks())
 def test_every_operator_is_as_near_as_its_integers_allow(case: tuple[Graph, int]) -> None:
     """Each node on the integers it really gets, against the float node on the same numbers."""

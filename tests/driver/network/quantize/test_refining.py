@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from kit.examples import examples
 from kit.networks.random_networks import Builder, conv, dense, networks, samples_for, window
 from numpy.typing import NDArray
 
@@ -84,7 +85,7 @@ def test_channels_that_a_relu_silences_stay_silent() -> None:
     assert not hidden.any()
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(networks())
 def test_every_network_can_be_corrected(case: tuple[Graph, int]) -> None:
     graph, seed = case

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kit.examples import examples
 from kit.networks.random_networks import conv, dense, transposed, window
 from numpy.typing import NDArray
 
@@ -21,7 +22,7 @@ def noise(whole: NDArray[np.float64], rows: NDArray[np.float64], h: NDArray[np.f
     return float(np.einsum("grk,gkl,grl->", off, h, off))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(st.integers(0, 999), st.integers(1, 3), st.integers(1, 5), st.integers(1, 150))
 def test_what_fits_is_whole_and_no_worse(seed: int, groups: int, rows: int, columns: int) -> None:
     rng = np.random.default_rng(seed)

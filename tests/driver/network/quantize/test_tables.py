@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kit.examples import examples
 from kit.networks.random_networks import Builder, samples_for
 from tilefarm.target import TARGETS, Target, VtaConfig
 
@@ -33,7 +34,7 @@ SCALES = st.floats(1e-4, 10.0)
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=examples(12), deadline=None)
 @given(in_scale=SCALES, out_scale=SCALES)
 def test_a_table_is_right_to_half_a_step(function: str, in_scale: float, out_scale: float) -> None:
     op = Unary(function=function, parameters=PARAMETERS.get(function, ()))
@@ -65,7 +66,7 @@ def test_a_slope_for_each_channel() -> None:
     assert table[:, 128 - 100].tolist() == [-50, 100, -128]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(SCALES, SCALES, SCALES, st.booleans())
 def test_a_product_is_right_to_half_a_step_and_a_thousandth(
     scale_a: float, scale_b: float, out_scale: float, divides: bool

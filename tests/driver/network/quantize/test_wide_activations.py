@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kit.examples import examples
 from kit.networks.random_networks import (
     Builder,
     conv,
@@ -229,7 +230,7 @@ def test_with_mul_they_are_shifted_all_the_same() -> None:
         assert (op.factor is not None) == is_multiplied
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(
     st.one_of(layer_chains(), networks()), st.sampled_from(["sim", "sim-pynq-z1"]), st.booleans()
 )

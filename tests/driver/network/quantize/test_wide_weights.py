@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kit.examples import examples
 from kit.networks.random_networks import (
     Builder,
     conv,
@@ -120,7 +121,7 @@ def test_a_bias_keeps_within_a_tile_where_bits_are_to_spare(offset: float, shift
 
 
 @given(st.integers(0, 999), st.floats(1e-3, 1e3), st.integers(1, 2000), st.sampled_from([15, 30]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_weights_use_the_range_and_sums_stay_within_int32(
     seed: int, spread: float, terms: int, max_shift: int
 ) -> None:
@@ -171,7 +172,7 @@ def test_weights_add_no_noise(how: Quantization) -> None:
         assert after.weights < before.weights * 1e-3
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(networks(), st.sampled_from(["sim", "sim-pynq-z1"]))
 def test_every_network_can_have_them(case: tuple[Graph, int], target: str) -> None:
     graph = fold(case[0])

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from kit.examples import examples
 from kit.networks.random_networks import (
     Builder,
     conv,
@@ -49,7 +50,7 @@ SYMMETRIC = Quantization(activations="symmetric")
 ASYMMETRIC = Quantization(activations="asymmetric")
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(networks())
 def test_results_stay_to_rounding(case: tuple[Graph, int]) -> None:
     graph, seed = case

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from kit.examples import examples
 from kit.networks.random_networks import (
     Builder,
     conv,
@@ -209,7 +210,7 @@ def test_nodes_without_readers_go() -> None:
     assert node.op.weight.shape == (4, 6)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(networks())
 def test_folding_never_changes_the_answer(case: tuple[Graph, int]) -> None:
     graph, _ = case

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kit.examples import examples
 from kit.networks.random_networks import Builder, conv, dense, samples_for, window
 from kit.networks.simulated import PAIRS
 from tilefarm.target import TARGETS, Target
@@ -108,14 +109,14 @@ def moving_networks(draw: st.DrawFn) -> Graph:
     return b.graph(*dict.fromkeys([*outputs, name]))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(moving_networks())
 def test_any_network_with_moves_gives_the_same_results(graph: Graph) -> None:
     near(graph, with_late_moves(with_products_turned(graph)))
     near(graph, fold(graph))
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(moving_networks(), st.sampled_from([TARGETS["sim"], PAIRS]))
 def test_any_network_with_moves_runs_as_its_integers_say(graph: Graph, target: Target) -> None:
     data = samples_for(graph, 0)

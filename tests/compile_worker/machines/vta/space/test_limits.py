@@ -9,6 +9,7 @@ from itertools import product
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kit.examples import examples
 from kit.kernels.nests import SIM
 from tilefarm.target import Limits
 
@@ -113,7 +114,7 @@ small_uops = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(small_loops, small_uops)
 def test_distance_is_that_of_execution(loops: list[HardwareLoop], uops: list[MicroOp]) -> None:
     wanted = executed(loops, uops)

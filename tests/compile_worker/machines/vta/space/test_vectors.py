@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kit.examples import examples
 from kit.golden import Golden
 from kit.kernels.nests import EXAMPLES, SIM, inputs_of, scaled_add, window
 from tilefarm.space import violations
@@ -97,7 +98,7 @@ def vector_layers(draw: st.DrawFn) -> Workload:
     return window(operator, blocks, image, kernel, stride, pad)
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=examples(12), deadline=None)
 @given(vector_layers(), st.integers(0, 1 << 16))
 def test_valid_points_are_right(work: Workload, seed: int) -> None:
     made = generate(work, SIM)
