@@ -58,6 +58,6 @@ def plain_network(job: ProgramJob, kernels: Mapping[str, str]) -> str:
 
 
 def alone(job: ProgramJob) -> list[ProgramJob]:
-    """A network for each call that makes it alone."""
-    pairs = zip(job.call_entries, job.calls, strict=True)
-    return [replace(job, entry=entry, calls=(call,)) for entry, call in pairs]
+    """A network for each of the entries that make a part of the calls."""
+    pairs = zip(job.call_entries, job.call_spans, strict=True)
+    return [replace(job, entry=entry, calls=job.calls[span], stages=()) for entry, span in pairs]

@@ -22,11 +22,13 @@ from tilefarm.target import Board
 from tilefarm.trace import Trace
 from tilefarm.workload import Workload
 
+from driver.benchmarks.accelerated_samples import accelerated_samples, pipeline_lines
 from driver.benchmarks.command_line import tell
 from driver.benchmarks.tuning import Outcome, Tuned, tuned
 from driver.commands.options.networks import MODEL, add_network_options, source_of
-from driver.commands.options.shared import add_number, add_seed, add_target
+from driver.commands.options.shared import add_number, add_seed, add_target, add_throughput
 from driver.network import NetworkStep, forms_of, short_name
+from driver.program.arena import plan_arena
 from driver.program.simulated import WholeRun, whole_run
 from driver.program.vta.cycle_breakdown import CAUSES, CycleBreakdown
 from driver.report.cycles_page import Bar, cycles_page
@@ -42,6 +44,8 @@ examples:
   tilefarm bench network zoo:mobilenet_v1 --trials 400 --html mobilenet.html
   tilefarm bench network net.onnx --calibrate data.npz --json
   tilefarm bench network net_qdq.onnx --target cpu
+  tilefarm bench network net.onnx --target sim-ultra96 --calibrate data.npz --throughput
+  tilefarm bench network net_qdq.onnx --target cpu@2 --throughput
 
 Every workload of the accelerator is searched on simulated cycles (--trials of each; those that
 differ in their clips only share what was found). A row tells what the compute module did in the
@@ -53,6 +57,13 @@ With `--target cpu` the network is tuned as `tilefarm tune` does it, --trials fo
 compiled on --jobs processes. A row has a layer's median in seconds, its spread from the 10th to
 the 90th percentile, its speed, and its share of the peak that was measured beside it; --html is
 the run's report.
+
+With --throughput several samples are in flight, and latency and throughput are told. On an
+accelerator one sample's layers of the processor run beside another's of the accelerator: stages are
+timed, planned with all their memory, and run, the accelerator's in cycles at its clock (100 MHz
+where the target has no board). On a processor of several threads each thread runs a sample, or all
+of them share one: the better way is told first, in the fastest stretch of calls. The bound is the
+work of the busiest engine; every answer is compared with that of one sample at a time.
 """
 
 
@@ -70,6 +81,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_seed(parser, "of the search")
     add_number(parser, "jobs", "workloads at a time", default=1)
     option("--html", type=Path, metavar="OUT.html", help="the steps as a picture")
+    add_throughput(parser)
     add_target(parser)
     add_network_options(parser)
     parser.epilog = _EPILOG
@@ -101,6 +113,10 @@ def run(args: argparse.Namespace) -> int:
     best = _all_good(found)
     traces = {workload: each.trace for workload, each in best.items()}
     whole = whole_run(network, forms.quantized, traces, forms.data.inputs)
+    several = None
+    if args.throughput is not None:
+        planned = plan_arena(network, {}).network
+        several = accelerated_samples(planned, traces, forms.data.inputs, in_flight=args.throughput)
     figures = NetworkFigures(
         name=readable(short_name(args.model)),
         steps=tuple(_figures(step, best.get(step.workload)) for step in network.steps),
@@ -108,11 +124,14 @@ def run(args: argparse.Namespace) -> int:
         trials=sum(each.trials for each in best.values()),
         failed=sum(each.failed for each in best.values()),
         board=network.target.board,
+        pipeline=() if several is None else tuple(pipeline_lines(several, network.target)),
     )
     if args.html is not None:
         _write_page(args.html, figures)
-    tell(args, tables(figures), lambda: document(figures, traces))
-    return 0 if whole.differing == 0 else 1
+    throughput = {} if several is None else {"throughput": several.document()}
+    tell(args, tables(figures), lambda: document(figures, traces) | throughput)
+    differing = whole.differing + (several.differing if several else 0)
+    return 0 if differing == 0 else 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +158,10 @@ class StepFigures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkFigures:
-    """A network's steps in order, and one run of it as a whole; on a `board` that takes a time."""
+    """A network's steps in order, and one run of it as a whole; on a `board` that takes a time.
+
+    `pipeline` says in lines what several samples in flight give, if that was wanted.
+    """
 
     name: str
     steps: tuple[StepFigures, ...]
@@ -147,6 +169,7 @@ class NetworkFigures:
     trials: int
     failed: int
     board: Board = Board()  # noqa: RUF009 (frozen)
+    pipeline: tuple[str, ...] = ()
 
     @property
     def spent(self) -> CycleBreakdown:
@@ -184,6 +207,9 @@ def tables(figures: NetworkFigures) -> Iterator[str]:
         yield f"that is {time}"
     names = ", ".join(f"{step.name} ({step.operator})" for step in figures.on_processor)
     yield f"on the processor: {names or 'nothing'}"
+    if figures.pipeline:
+        yield ""
+        yield from figures.pipeline
 
 
 def document(figures: NetworkFigures, traces: Mapping[Workload, Trace]) -> dict[str, Any]:

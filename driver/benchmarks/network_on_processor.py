@@ -13,16 +13,18 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from tilefarm.errors import InfraError
+from tilefarm.errors import InfraError, SettingsError
 from tilefarm.plural import plural
 from tilefarm.system_errors import unwritable
 from tilefarm.target import Target
 
 from compile_worker.space import has_space
 from driver.benchmarks.command_line import tell
+from driver.benchmarks.samples_on_threads import lines_of_threads, samples_on_threads
 from driver.commands.options.networks import source_of
 from driver.farm.settings import FarmSettings
 from driver.network import forms_of, model_files
+from driver.program.deployed import read_program
 from driver.report.cost import microseconds
 from driver.report.profile import LayerTime, Profile
 from driver.report.profile_rows import profile_document
@@ -51,7 +53,10 @@ def run_on_processor(args: argparse.Namespace, target: Target, tune_with: Tune =
         tune_with: does what `tilefarm tune` does.
     """
     source = source_of(args)
-    network = forms_of(source, target).network
+    if args.throughput is not None:
+        _require_threads(args, target)
+    forms = forms_of(source, target)
+    network = forms.network
     searched = sum(has_space(workload, target) for workload, _ in network.workloads())
     with tempfile.TemporaryDirectory(prefix="tilefarm-network-") as folder:
         out = Path(folder) / "out"
@@ -71,12 +76,36 @@ def run_on_processor(args: argparse.Namespace, target: Target, tune_with: Tune =
             return code
         if args.html is not None:
             _copy(out / "report.html", args.html)
+        several = None
+        if args.throughput is not None:
+            several = samples_on_threads(
+                read_program(out / "program"), forms.data.inputs, Path(folder)
+            )
     summary = heard.summary
     if summary is None or summary.profile is None or summary.accuracy is None:
         raise InfraError("the run ended without a profile of its program")
     found = (summary, summary.profile, summary.accuracy)
-    tell(args, processor_tables(*found), lambda: processor_document(*found))
-    return 0
+    lines, throughput = list(processor_tables(*found)), {}
+    if several is not None:
+        lines += ["", *lines_of_threads(several)]
+        throughput = {"throughput": several.document()}
+    tell(args, lines, lambda: processor_document(*found) | throughput)
+    return 1 if several is not None and several.differing else 0
+
+
+def _require_threads(args: argparse.Namespace, target: Target) -> None:
+    """Raises SettingsError where samples in flight are not as many as the target's threads."""
+    threads = target.model.threads
+    if threads == 1:
+        raise SettingsError(
+            f"--throughput: {target.name} is one thread, on which samples wait for each other",
+            f"--target {target.name}@2",
+        )
+    if args.throughput not in (0, threads):
+        raise SettingsError(
+            f"--throughput {args.throughput}: {plural(threads, 'thread')} run a sample each",
+            f"--throughput without a number, or --target with @{args.throughput}",
+        )
 
 
 class _Heard:

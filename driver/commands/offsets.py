@@ -26,7 +26,7 @@ def allocated(args: argparse.Namespace) -> int:
         SettingsError: an option is of schedules, which such a file has none of.
         DataError: the file cannot be read; names the line.
     """
-    for option in ("compare", "trace", "measured"):
+    for option in ("compare", "trace", "measured", "throughput"):
         if getattr(args, option) is not None:
             raise SettingsError(
                 f"--{option} is of schedules, and {args.model} has lifetimes alone",

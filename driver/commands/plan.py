@@ -14,7 +14,7 @@ from tilefarm.quiet import quiet_libraries
 from tilefarm.system_errors import unreadable, unwritable
 
 from driver.commands.options.networks import MODEL, add_network_options
-from driver.commands.options.shared import add_number, add_seed, add_target
+from driver.commands.options.shared import add_number, add_seed, add_target, add_throughput
 
 if TYPE_CHECKING:
     from driver.commands.network_plan import NetworkProblem
@@ -28,6 +28,7 @@ EPILOG: Final = """\
 examples:
   tilefarm plan zoo:resnet18
   tilefarm plan zoo:digits --measured tilefarm-out/digits
+  tilefarm plan zoo:digits --measured tilefarm-out/digits --throughput --html pipeline.html
   tilefarm plan problem.json --html plan.html --trace plan-trace.json
   tilefarm plan problem.json --mode exact --seconds 120
   tilefarm plan problem.json --json > plan.json
@@ -39,6 +40,11 @@ least memory that is found. With --measured RUN its steps take what was measured
 trials of its kernels, held against the profile of its program. Where critical steps are off by more
 than 10 %, the plan is made anew with the profile's times. What nobody measured is modelled, and
 said. An accelerator without a board has a clock of 100 MHz then.
+
+With --throughput several samples are in flight: accelerator and processor run beside each other,
+each thread of a processor a sample. Steps that follow each other on one engine are one stage; the
+oldest sample goes first. The memory of all samples is planned together, a place for each of them in
+turn.
 
 A problem says what there is, in JSON; what a row lacks is as here:
 
@@ -105,6 +111,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_number(parser, "effort", "operations that the search decodes", default=_EFFORT)
     add_number(parser, "seconds", "after which the best so far is taken", default=_SECONDS)
     add_seed(parser, "of the search")
+    add_throughput(parser)
     add_target(parser)
     add_network_options(parser)
     parser.epilog = EPILOG
@@ -123,7 +130,7 @@ def run(args: argparse.Namespace) -> int:
     made = _problem(args)
     problem = made.problem
     compared = None if args.compare is None else _other(args.compare, problem)
-    found = plan(
+    found = made.plan or plan(
         problem,
         mode=Mode(args.mode),
         seed=args.seed,
@@ -154,11 +161,14 @@ def _problem(args: argparse.Namespace) -> NetworkProblem:
 
     if not args.model.endswith(".json"):
         return network_problem(args)
-    if args.measured is not None:
-        raise SettingsError(
-            f"--measured is of networks, and {args.model} says itself what its operations take",
-            "`samples` of its operations",
-        )
+    for option, instead in (
+        ("measured", "`samples` of its operations"),
+        ("throughput", "more ops"),
+    ):
+        if getattr(args, option) is not None:
+            raise SettingsError(
+                f"--{option} is of networks, and {args.model} says itself what there is", instead
+            )
     return NetworkProblem(Problem.from_json(_read(Path(args.model))))
 
 

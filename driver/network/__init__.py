@@ -80,7 +80,7 @@ if TYPE_CHECKING:
         Window,
     )
     from driver.network.graph.parts import Arrays
-    from driver.network.integer.network import Network, NetworkStep
+    from driver.network.integer.network import Network, NetworkStep, NetworkTensor
     from driver.network.integer.noise import Noise, noise_between
     from driver.network.integer.qir import (
         INT8_MAX,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import groupby
 from types import MappingProxyType
@@ -27,7 +27,8 @@ from driver.program.model import alignment
 from driver.report.step_times import StepTime
 from driver.report.summary import ArenaPlan, ArenaRect
 
-_ARENA: Final = "arena"
+ARENA: Final = "arena"
+"""The name of the memory that is planned."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +61,7 @@ def plan_arena(network: Network, cycles: Mapping[str, int]) -> Arena:
     return Arena(
         network=network,
         offsets={t.name: best.offsets[t.name] for t in network.tensors_of("intermediate")},
-        nbytes=best.peak_nbytes(_ARENA),
+        nbytes=best.peak_nbytes(ARENA),
         picture=_picture(network, best, given_nbytes),
     )
 
@@ -90,8 +91,8 @@ def timed(op: Op, time: StepTime | None) -> Op:
 def _chosen(problem: Problem) -> tuple[Plan, int]:
     """The plan in the given order, or in another one if that is smaller; the given one's bytes."""
     kept, best = _planned(_in_order(problem)), _planned(problem)
-    given_nbytes = kept.peak_nbytes(_ARENA)
-    return (best if best.peak_nbytes(_ARENA) < given_nbytes else kept), given_nbytes
+    given_nbytes = kept.peak_nbytes(ARENA)
+    return (best if best.peak_nbytes(ARENA) < given_nbytes else kept), given_nbytes
 
 
 def _in_order(problem: Problem) -> Problem:
@@ -106,42 +107,59 @@ def _planned(problem: Problem) -> Plan:
     return found
 
 
-def arena_problem(network: Network, cycles: Mapping[str, int]) -> Problem:
-    """The steps of a network, one at a time in any order, and what lies between them."""
-    whole = network.tensors_of("intermediate")
-    shared = {tensor.name for tensor in whole}
-    views = [v for v in network.tensors_of("view") if network.place_of(v.name)[0] in shared]
-    shared |= {view.name for view in views}
-    after = _kept_order(network)
+def arena_problem(
+    network: Network, cycles: Mapping[str, int], *, keeps_runs: bool = True
+) -> Problem:
+    """The steps of a network, one at a time in any order, and what lies between them.
+
+    Args:
+        keeps_runs: runs of steps of one place keep their order: each change between processor and
+            accelerator costs time, and time comes first.
+    """
+    after = _kept_order(network, keeps_runs=keeps_runs)
+    ops = tuple(
+        replace(op, after=after[op.name], duration_ticks=max(1, cycles.get(op.name, 0)))
+        for op in _ops(network)
+    )
     return Problem(
-        buffers=(
-            *(Buffer(name=t.name, nbytes=t.nbytes) for t in whole),
-            *(
-                Buffer(name=v.name, nbytes=v.nbytes, view_of=v.parent, view_offset=v.offset)
-                for v in views
-            ),
-        ),
-        ops=tuple(
-            Op(
-                name=step.name,
-                reads=tuple(name for name in dict.fromkeys(step.inputs) if name in shared),
-                writes=tuple(name for name in dict.fromkeys(step.outputs) if name in shared),
-                after=after[step.name],
-                duration_ticks=max(1, cycles.get(step.name, 0)),
-            )
-            for step in network.steps
-        ),
-        memories=(Memory(name=_ARENA, alignment=alignment(network.target)),),
+        buffers=_buffers(network),
+        ops=ops,
+        memories=(Memory(name=ARENA, alignment=alignment(network.target)),),
         engines=(Engine(name="steps", in_order=False),),
     )
 
 
-def _kept_order(network: Network) -> dict[str, tuple[str, ...]]:
+def _buffers(network: Network) -> tuple[Buffer, ...]:
+    """Tensors that lie in the arena, and then views of them."""
+    whole = network.tensors_of("intermediate")
+    shared = {tensor.name for tensor in whole}
+    return (
+        *(Buffer(name=t.name, nbytes=t.nbytes) for t in whole),
+        *(
+            Buffer(name=v.name, nbytes=v.nbytes, view_of=v.parent, view_offset=v.offset)
+            for v in network.tensors_of("view")
+            if network.place_of(v.name)[0] in shared
+        ),
+    )
+
+
+def _ops(network: Network) -> Iterator[Op]:
+    """What the steps read and write of the arena."""
+    shared = {buffer.name for buffer in _buffers(network)}
+    for step in network.steps:
+        yield Op(
+            name=step.name,
+            reads=tuple(name for name in dict.fromkeys(step.inputs) if name in shared),
+            writes=tuple(name for name in dict.fromkeys(step.outputs) if name in shared),
+        )
+
+
+def _kept_order(network: Network, *, keeps_runs: bool) -> dict[str, tuple[str, ...]]:
     """For each step those before it that it stays behind, besides those whose results it reads.
 
     Steps keep their order that touch the same output of the network, of which the problem knows
-    nothing, or the same tensor that several write whole: there the last one counts. So do steps of
-    the processor and of the accelerator: each change between them costs time, and time comes first.
+    nothing, or the same tensor that several write whole: there the last one counts. So do runs of
+    steps of one place, if they are kept.
     """
     writers = Counter(name for step in network.steps for name in step.outputs)
     fixed = {output.tensor for output in network.outputs}
@@ -149,7 +167,7 @@ def _kept_order(network: Network) -> dict[str, tuple[str, ...]]:
     touched: dict[str, list[str]] = {name: [] for name in fixed}
     found: dict[str, tuple[str, ...]] = {}
     before: list[str] = []
-    for _, run in groupby(network.steps, key=lambda step: step.place):
+    for _, run in groupby(network.steps, key=lambda step: keeps_runs and step.place):
         mine = list(run)
         for step in mine:
             roots = {network.place_of(name)[0] for name in (*step.inputs, *step.outputs)} & fixed
@@ -164,8 +182,8 @@ def _kept_order(network: Network) -> dict[str, tuple[str, ...]]:
 def _picture(network: Network, found: Plan, given_nbytes: int) -> ArenaPlan:
     begins = [each.begin for each in found.ops]
     return ArenaPlan(
-        nbytes=found.peak_nbytes(_ARENA),
-        bound_nbytes=found.bound_nbytes(_ARENA),
+        nbytes=found.peak_nbytes(ARENA),
+        bound_nbytes=found.bound_nbytes(ARENA),
         unshared_nbytes=sum(tensor.nbytes for tensor in network.tensors_of("intermediate")),
         given_nbytes=given_nbytes,
         steps=tuple(step.name for step in network.steps),

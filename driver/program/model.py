@@ -20,12 +20,13 @@ from tilefarm.artifact import Artifact, Call, CompileJob, ProgramJob
 from tilefarm.digest import Digest
 from tilefarm.measurement import BufferSpec, Precision, Role, RunJob
 from tilefarm.names import symbol
+from tilefarm.plural import plural
 from tilefarm.target import Target
 from tilefarm.trace import Trace
 from tilefarm.workload import Workload
 
 from driver.farm.plausible import RunBounds
-from driver.network import Grid, Network
+from driver.network import Grid, Network, NetworkStep
 
 _LEAST_ALIGNMENT: Final = 256
 
@@ -54,7 +55,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerCall:
-    """One kernel call of the program, and the entry that makes it alone.
+    """One kernel call of the program, or a stage of several, and the entry that makes it alone.
 
     Attributes:
         layer: its name in the network.
@@ -167,7 +168,10 @@ class NetworkProgram:
 
 
 def program_job(
-    network: Network, traces: Mapping[Workload, Trace], arena: Mapping[str, int]
+    network: Network,
+    traces: Mapping[Workload, Trace],
+    arena: Mapping[str, int],
+    stages: tuple[int, ...] = (),
 ) -> tuple[ProgramJob, bytes]:
     """What the compiler needs for the whole network, and the constants' bytes.
 
@@ -175,6 +179,7 @@ def program_job(
         network: the kernel calls in order.
         traces: the schedule of every accelerator workload; CPU workloads need none.
         arena: offset of every intermediate tensor.
+        stages: how many calls have an entry together; one each without.
     """
     constants, places = _constants(network)
     places |= {name: (_ARENA, offset) for name, offset in arena.items()}
@@ -197,6 +202,7 @@ def program_job(
         calls=calls,
         buffers=_FIRST_INPUT + len(network.inputs) + len(network.outputs),
         target=network.target,
+        stages=stages,
     )
     return job, constants
 
@@ -240,16 +246,29 @@ def network_program(
             for o in network.outputs
         ),
         calls=tuple(
-            LayerCall(
-                entry=entry,
-                layer=step.name,
-                kernel=step.workload.name,
-                predicted_cycles=predicted_cycles.get(step.workload),
-                ideal_cycles=ideal_cycles.get(step.workload, 0),
-                macs=step.macs,
-            )
-            for entry, step in zip(job.call_entries, network.steps, strict=True)
+            _layer_call(entry, network.steps[span], predicted_cycles, ideal_cycles)
+            for entry, span in zip(job.call_entries, job.call_spans, strict=True)
         ),
+    )
+
+
+def _layer_call(
+    entry: str,
+    steps: Sequence[NetworkStep],
+    predicted_cycles: Mapping[Workload, int],
+    ideal_cycles: Mapping[Workload, int],
+) -> LayerCall:
+    """The entry of a step, or of a stage of several."""
+    first, last = steps[0], steps[-1]
+    predicted = [predicted_cycles.get(step.workload) for step in steps]
+    known = [cycles for cycles in predicted if cycles is not None]
+    return LayerCall(
+        entry=entry,
+        layer=first.name if first is last else f"{first.name} to {last.name}",
+        kernel=first.workload.name if first is last else plural(len(steps), "kernel"),
+        predicted_cycles=sum(known) if len(known) == len(steps) else None,
+        ideal_cycles=sum(ideal_cycles.get(step.workload, 0) for step in steps),
+        macs=sum(step.macs for step in steps),
     )
 
 

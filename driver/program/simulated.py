@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tilefarm.artifact import BuildFailure
 from tilefarm.digest import Digest
 from tilefarm.errors import InfraError
-from tilefarm.measurement import Counters, Measurement, Precision
+from tilefarm.measurement import Counters, Measurement, Precision, RunJob
 from tilefarm.trace import Trace
 from tilefarm.workload import Workload
 
@@ -23,6 +23,14 @@ from driver.network import Network, QuantGraph, run_integer
 from driver.program.arena import plan_arena
 from driver.program.evaluate import ProgramRun
 from driver.program.model import NetworkProgram, network_program, program_job
+from driver.program.profile import (
+    host_calls,
+    host_layers_job,
+    layers_job,
+    profile_of,
+    with_host_layers,
+)
+from driver.report.profile import Profile
 
 _SECONDS_PER_BATCH: Final = 120.0
 """Of the largest network that anybody would simulate, on a machine that has more to do."""
@@ -110,6 +118,23 @@ def seconds_of(program: NetworkProgram, inputs: Mapping[str, NDArray[Any]]) -> f
     return time.median_seconds
 
 
+def profile_here(program: NetworkProgram, inputs: Mapping[str, NDArray[Any]]) -> Profile:
+    """What the layers of a program for an accelerator take for the first batch: cycles of the
+    simulator, and times of this processor.
+
+    Raises:
+        InfraError: it does not run.
+    """
+    batch = {name: np.ascontiguousarray(x[: program.batch]) for name, x in inputs.items()}
+    job = layers_job(program, batch, timeout_seconds=_SECONDS_PER_BATCH)
+    profile = profile_of(program, _ran(program, batch, job))
+    calls = host_calls(program, profile)
+    if not calls:
+        return profile
+    job = host_layers_job(program, batch, calls, timeout_seconds=_SECONDS_PER_BATCH)
+    return with_host_layers(profile, _ran(program, batch, job))
+
+
 def on_simulator(
     program: NetworkProgram,
     batch: Mapping[str, NDArray[Any]],
@@ -123,6 +148,11 @@ def on_simulator(
         InfraError: it does not run.
     """
     runs = len(next(iter(batch.values()))) // program.batch
+    job = program.run_job(batch, timeout_seconds=_SECONDS_PER_BATCH * runs, precision=precision)
+    return _ran(program, batch, job)
+
+
+def _ran(program: NetworkProgram, batch: Mapping[str, NDArray[Any]], job: RunJob) -> Measurement:
     with tempfile.TemporaryDirectory(prefix="tilefarm-program-") as folder:
 
         def place(digest: Digest) -> Path:
@@ -131,9 +161,6 @@ def on_simulator(
         for digest, content in program.blobs(batch).items():
             place(digest).write_bytes(content)
         with Runner(target=program.target) as runner:
-            job = program.run_job(
-                batch, timeout_seconds=_SECONDS_PER_BATCH * runs, precision=precision
-            )
             result = runner.run(job, place)
     if not isinstance(result, Measurement):
         raise InfraError(f"the program failed: {result.status.value}: {result.why}")

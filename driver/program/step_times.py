@@ -19,6 +19,8 @@ from tilefarm.target import Target
 
 from compile_worker.space import lower_bound_cycles
 from driver.network import Network, NetworkStep
+from driver.report.profile import Profile
+from driver.report.profile_rows import profile_document
 from driver.report.step_times import Basis, StepTime
 from tuner.trial_store import TrialStore
 
@@ -83,6 +85,13 @@ def program_times(network: Network, folder: Path) -> dict[str, StepTime]:
         }
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise DataError(f"{file}: damaged: {error}", _AGAIN) from None
+
+
+def profile_times(profile: Profile, target: Target) -> dict[str, StepTime]:
+    """Of all steps that a profile tells."""
+    rows = profile_document(profile)["layers"]
+    found = {row["layer"]: profiled_time(row, target) for row in rows}
+    return {name: time for name, time in found.items() if time is not None}
 
 
 def profiled_time(row: Mapping[str, Any], target: Target) -> StepTime | None:

@@ -12,6 +12,7 @@ are those of the VTA runtime ABI only.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import accumulate, pairwise
 
 from tilefarm.digest import Digest, canonical_json
 from tilefarm.measurement import Status
@@ -65,7 +66,8 @@ class ProgramJob:
 
     The entry has the C type above with one (handle, offset) pair per program buffer. So have
     `call_entries`, each of which makes one of the calls and waits for it: called in order they do
-    what the entry does, but nothing of one call happens beside another.
+    what the entry does, but nothing of one call happens beside another. With `stages` each makes as
+    many calls as the stages say in turn, within which they overlap.
     """
 
     kernels: tuple[CompileJob, ...]
@@ -73,6 +75,7 @@ class ProgramJob:
     buffers: int
     target: Target
     entry: str = "network"
+    stages: tuple[int, ...] = ()
 
     @property
     def kernel_count(self) -> int:
@@ -81,8 +84,14 @@ class ProgramJob:
 
     @property
     def call_entries(self) -> tuple[str, ...]:
-        """Names of the entries that make one call each."""
-        return tuple(f"{self.entry}_call{at}" for at in range(len(self.calls)))
+        """Names of the entries that make one call each, or one stage."""
+        return tuple(f"{self.entry}_call{at}" for at in range(len(self.call_spans)))
+
+    @property
+    def call_spans(self) -> tuple[slice, ...]:
+        """Which of the calls each of `call_entries` makes."""
+        ends = list(accumulate(self.stages or (1,) * len(self.calls)))
+        return tuple(slice(begin, end) for begin, end in pairwise([0, *ends]))
 
     @property
     def digest(self) -> Digest:
@@ -92,6 +101,7 @@ class ProgramJob:
                 [[c.kernel, c.arguments] for c in self.calls],
                 self.buffers,
                 self.entry,
+                *([self.stages] if self.stages else []),
             ]
         )
 

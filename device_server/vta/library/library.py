@@ -31,6 +31,7 @@ from device_server.vta.library.native import (
     hardware_words,
     timeline_event,
 )
+from device_server.vta.library.session import EntrySession
 from device_server.vta.library.stream_results import (
     EntryResult,
     HardwareFinding,
@@ -213,6 +214,29 @@ class VtaLibrary:
             findings=self._findings(),
             basis=self._basis(),
         )
+
+    @contextmanager
+    def session(self, artifact: Path, buffers: Sequence[bytes | int]) -> Iterator[EntrySession]:
+        """Entries of a compiled object on buffers that stay, from a reset accelerator.
+
+        Args:
+            artifact: the shared object; it stays loaded.
+            buffers: contents of every parameter, or the size in bytes of a zeroed one.
+
+        Raises:
+            VtaError: there is no room for the buffers.
+        """
+        self._c.tilefarm_vta_reset()
+        with self._filled(buffers) as handles:
+            yield EntrySession(
+                self._c,
+                lambda name: _entry_of(artifact, name),
+                handles,
+                lambda: self._check(self._c.tilefarm_vta_check_idle()),
+                lambda source, to, nbytes, is_input: self._copy(
+                    source, to, nbytes, _TO_DEVICE if is_input else _FROM_DEVICE
+                ),
+            )
 
     def disassemble(self, instruction: tuple[int, int]) -> tuple[tuple[int, int], str]:
         """An instruction (low word, high word) as the library encodes what it decodes, and as text.

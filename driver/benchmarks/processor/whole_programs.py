@@ -26,26 +26,35 @@ class WholeProgram:
 
     Args:
         file: where its shared object is written; nothing may be there that was loaded before.
+        threads: that compute together; None: as many as its target has.
+        arena: aligned memory for its intermediate tensors; None: some of its own.
     """
 
     def __init__(
-        self, program: NetworkProgram, inputs: Mapping[str, NDArray[Any]], file: Path
+        self,
+        program: NetworkProgram,
+        inputs: Mapping[str, NDArray[Any]],
+        file: Path,
+        *,
+        threads: int | None = None,
+        arena: NDArray[np.uint8] | None = None,
     ) -> None:
         file.write_bytes(program.code)
         self._name = program.name
         self._code = ctypes.CDLL(str(file))
         self._entry = getattr(self._code, program.entry)
         self._outputs = {o.name: aligned(np.zeros(o.shape, np.float32)) for o in program.outputs}
+        self._inputs = {i.name: aligned(inputs[i.name][: program.batch]) for i in program.inputs}
         buffers: list[NDArray[Any]] = [
-            aligned(np.zeros(program.scratch_nbytes, np.uint8)),
+            aligned(np.zeros(program.scratch_nbytes, np.uint8)) if arena is None else arena,
             aligned(np.frombuffer(program.constants, np.uint8)),
-            *(aligned(inputs[i.name][: program.batch]) for i in program.inputs),
+            *self._inputs.values(),
             *self._outputs.values(),
         ]
         self._buffers = buffers
         self._handles = (ctypes.c_void_p * len(buffers))(*(each.ctypes.data for each in buffers))
         self._offsets = (ctypes.c_int64 * len(buffers))()
-        threads = program.target.model.threads
+        threads = program.target.model.threads if threads is None else threads
         self._threads = threads if hasattr(self._code, _OPEN) else 1
         self._is_closed = False
         self._begun = [threading.Semaphore(0) for _ in range(self._threads - 1)]
@@ -58,6 +67,16 @@ class WholeProgram:
             )
             for begun in self._begun
         ]
+
+    @property
+    def has_helpers(self) -> bool:
+        """Whether several threads compute a batch together."""
+        return bool(self._helpers)
+
+    def fill(self, inputs: Mapping[str, NDArray[Any]]) -> None:
+        """Take another batch."""
+        for name, values in self._inputs.items():
+            values[...] = inputs[name]
 
     def call(self) -> None:
         """Run the batch."""

@@ -34,3 +34,15 @@ def add_target(parser: argparse.ArgumentParser) -> None:
 def add_records_option(parser: argparse.ArgumentParser, what: str, *, needed: bool = False) -> None:
     """Declare `--records`; `what` says what becomes of the file."""
     parser.add_argument("--records", type=Path, required=needed, metavar="FILE.sqlite", help=what)
+
+
+def add_throughput(parser: argparse.ArgumentParser) -> None:
+    """Declare `--throughput [N]`: None where it is not given, 0 where no number is."""
+    parser.add_argument(
+        "--throughput",
+        nargs="?",
+        type=whole_from(1),
+        const=0,
+        metavar="N",
+        help="several samples in flight, N at a time (default: as many as are worth it)",
+    )

@@ -23,6 +23,7 @@ def job_document(job: Job) -> dict[str, Any]:
             "buffers": job.buffers,
             "target": json.loads(job.target.to_json()),
             "entry": job.entry,
+            "stages": job.stages,
         }
     return {
         "workload": json.loads(job.workload.to_json()),
@@ -49,6 +50,7 @@ def job_from_document(document: dict[str, Any]) -> Job:
         buffers=document["buffers"],
         target=target_from_document(document["target"], where="job"),
         entry=document["entry"],
+        stages=tuple(document.get("stages", ())),
     )
 
 

@@ -206,3 +206,21 @@ def test_measured_runs_are_of_networks(file: Path, capsys: pytest.CaptureFixture
     code, _, err = said(capsys, file, "--measured", file.parent)
     assert code == 2
     assert "--measured is of networks" in err
+
+
+def test_several_samples_of_a_network_are_planned(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "p.html"
+    words = ("zoo:digits", "--throughput", "2", "--target", "sim-pynq-z1", "--html", page)
+    code, out, _ = said(capsys, *words)
+    assert code == 0
+    assert "2 samples in flight, each in 3 stages: one every " in out
+    assert "100.0% of the time is modelled" in out
+    assert page.read_text().count("<svg") == 2, "engines and the arena"
+
+
+def test_samples_in_flight_are_of_networks(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = said(capsys, file, "--throughput")
+    assert code == 2
+    assert "--throughput is of networks" in err

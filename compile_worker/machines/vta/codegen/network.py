@@ -10,7 +10,8 @@ Between two kernels on the accelerator, tokens order the first one's stores befo
 loads; the host waits only before it has work of its own, or when the instruction queue or the
 micro-op memory would overflow.
 
-Beside it there is an entry for each call, which makes that call and waits: what a profile is of.
+Beside it there is an entry for each call, or each stage of several, which makes that and waits:
+what a profile is of.
 """
 
 from __future__ import annotations
@@ -66,9 +67,9 @@ def network_text(job: ProgramJob, queued: Sequence[QueuedCall]) -> str:
 
 
 def call_texts(job: ProgramJob, queued: Sequence[QueuedCall]) -> list[str]:
-    """LLVM text of an entry for each call: a network that makes it alone."""
-    pairs = zip(alone(job), queued, strict=True)
-    return [network_text(single, (kernel,)) for single, kernel in pairs]
+    """LLVM text of an entry for each call or stage: a network that makes it alone."""
+    pairs = zip(alone(job), job.call_spans, strict=True)
+    return [network_text(part, queued[span]) for part, span in pairs]
 
 
 def endings(queued: Sequence[QueuedCall], target: Target) -> list[str]:
