@@ -24,6 +24,8 @@ class ActivityKind(StrEnum):
     """A buffer is written to the backing memory, to make room or before it does."""
     RELOAD = "reload"
     """A buffer comes back."""
+    REPEAT = "repeat"
+    """An operation runs again, and brings its result back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,6 +133,18 @@ def _rows(problem: Problem, plan: Plan) -> Iterator[_Row]:
                 end=each.end,
             ),
         )
+    for number, each in enumerate(plan.repeats):
+        engine = problem.engine_of(ops[each.op])
+        yield _Row(
+            ("repeat", number),
+            Activity(
+                name=f"repeat {each.op}",
+                kind=ActivityKind.REPEAT,
+                lane=_lane(engine.name, each.instance, engine.instances),
+                begin=each.begin,
+                end=each.end,
+            ),
+        )
     first = _first_reads(problem, plan)
     for number, move in enumerate(plan.transfers):
         kind = ActivityKind.SAVE
@@ -183,9 +197,11 @@ class _Causes:
         self._touched: dict[tuple[str, int], set[str]] = {
             ("transfer", at): {each.buffer} for at, each in enumerate(plan.transfers)
         }
-        for at, of in enumerate(self._number):
+        whose = [("op", at, of) for at, of in enumerate(self._number)]
+        whose += [("repeat", at, number[each.op]) for at, each in enumerate(plan.repeats)]
+        for what, at, of in whose:
             op = problem.ops[of]
-            self._touched["op", at] = {place[name].root for name in (*op.reads, *op.writes)}
+            self._touched[what, at] = {place[name].root for name in (*op.reads, *op.writes)}
         self._left = {(r.buffer, r.end) for r in plan.residencies if r.reason is not Reason.SAVED}
 
     def strongest(self, before: Sequence[_Row], now: _Row) -> _Row | None:

@@ -5,6 +5,9 @@ first begins with a read, and what was changed is saved before it leaves. Engine
 intervals as they have instances, memories as many bytes as they have; addresses are left out, which
 on small graphs changes no optimum (memory-only relaxations are as good as models with addresses),
 and are found for the schedule afterwards. The answer is told as a sequence, and decoded as any.
+
+Nothing runs again in it, and no result takes its operand's place: where a problem permits that, the
+solver's schedule is one more among those that were found, and proves nothing about others.
 """
 
 from __future__ import annotations
@@ -65,7 +68,10 @@ def solved(instance: Instance, *, at_most: int, seconds: float, seed: int = 0) -
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         return Solved(best=None, bound_ticks=0)
     tokens = [token for *_, token in sorted(model.events(solver))]
-    bound = 0 if model.is_narrow else round(solver.best_objective_bound)
+    is_partial = any(b.remade_by is not None for b in instance.buffers) or any(
+        step.in_place for step in instance.steps
+    )
+    bound = 0 if model.is_narrow or is_partial else round(solver.best_objective_bound)
     return Solved(best=decoded(instance, tokens), bound_ticks=bound)
 
 

@@ -8,6 +8,7 @@ from heapq import heapify, heappop, heappush
 
 from tilefarm.errors import UserError
 
+from driver.memory.choices import makers, places_to_take
 from driver.memory.dependencies import Part, dependencies, parts
 from driver.memory.problem import Buffer, FirstContent, Memory, Problem, Transfer
 
@@ -24,6 +25,7 @@ class Step:
         behind: steps that begin no later, as their engine keeps its order.
         uses: buffers that are in memory from its begin to its end.
         changes: those of them whose contents the backing memory does not have afterwards.
+        in_place: (operand, result) where the result may have the operand's place.
     """
 
     engine: int
@@ -33,6 +35,7 @@ class Step:
     behind: tuple[int, ...] = ()
     uses: tuple[int, ...] = ()
     changes: tuple[int, ...] = ()
+    in_place: tuple[tuple[int, int], ...] = ()
 
     @property
     def is_load(self) -> bool:
@@ -53,6 +56,7 @@ class WholeBuffer:
         is_kept: in memory at the end.
         save: (engine, ticks) to write it to the backing memory; None where it may not leave.
         read: to bring it from there.
+        remade_by: the step that may run again to bring it back.
     """
 
     nbytes: int
@@ -64,6 +68,7 @@ class WholeBuffer:
     is_kept: bool = False
     save: tuple[int, int] | None = None
     read: tuple[int, int] | None = None
+    remade_by: int | None = None
     aligned_nbytes: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -137,6 +142,8 @@ def instance_of(problem: Problem) -> Instance:
     engines = {engine.name: at for at, engine in enumerate(problem.engines)}
     buffers = [_bytes(problem, mine, place, engines) for mine in members]
     steps = _steps(problem, before, place, number, engines)
+    for root, maker in makers(problem, before, place).items():
+        buffers[number[root]] = replace(buffers[number[root]], remade_by=maker)
     for at, mine in enumerate(members):
         if any(each.first_content is FirstContent.BACKED for each in mine):
             steps = _with_first_read(steps, at, buffers[at])
@@ -202,7 +209,7 @@ def _steps(
     number: dict[str, int],
     engines: dict[str, int],
 ) -> list[Step]:
-    loads = problem.loads
+    loads, pairs = problem.loads, places_to_take(problem, place)
     last: dict[int, int] = {}
     steps = []
     for at, op in enumerate(problem.ops):
@@ -221,6 +228,7 @@ def _steps(
                 behind=behind,
                 uses=tuple(dict.fromkeys(touched)),
                 changes=() if op.name in loads else tuple(dict.fromkeys(changed)),
+                in_place=tuple((number[operand], number[result]) for operand, result in pairs[at]),
             )
         )
     return steps

@@ -11,7 +11,7 @@ from driver.memory.bounds import live_nbytes
 from driver.memory.instance import Instance
 from driver.memory.plan import Bound, Reason, Residency
 from driver.memory.problem import Memory, Problem
-from driver.memory.schedule import Action, Move, Schedule, move_of
+from driver.memory.schedule import Action, Move, Schedule, Token, move_of
 
 _NODES: Final = 50_000
 """Of the exact search for one schedule's addresses: some 50 ms."""
@@ -39,6 +39,7 @@ class _Stay:
     end: int
     reason: Reason
     offset: int | None = None
+    by: Token | None = None
 
 
 def placed(
@@ -62,7 +63,8 @@ def placed(
         mine = [stay for stay in stays if stay.memory == number]
         if not mine:
             continue
-        intervals = [_interval(instance, stay, memory) for stay in mine]
+        chains = _chains(instance, mine)
+        intervals = [_interval(instance, mine, chain, memory) for chain in chains]
         step = min(each.alignment for each in intervals)
         live = live_nbytes(((s.lower, s.upper, s.nbytes) for s in intervals), step)
         if all(stay.offset is not None for stay in mine):
@@ -79,7 +81,13 @@ def placed(
             )
             if not isinstance(best, Allocation):
                 return None
-            offsets, method = best.offsets, "searched" if best.nodes else "packed"
+            of_stay = {
+                at: offset
+                for chain, offset in zip(chains, best.offsets, strict=True)
+                for at in chain
+            }
+            offsets = tuple(of_stay[at] for at in range(len(mine)))
+            method = "searched" if best.nodes else "packed"
         made = [
             _residency(instance, memory, stay, offset)
             for stay, offset in zip(mine, offsets, strict=True)
@@ -100,8 +108,10 @@ def _stays(problem: Problem, instance: Instance, found: Schedule) -> Iterator[_S
             each.end,
             _reason(instance, each.by),
             each.offset,
+            each.by,
         )
     moves = [(action, *move_of(action.token)) for action in found.actions if action.token < 0]
+    moves = [each for each in moves if each[1] is not Move.AGAIN]
     names = [memory.name for memory in problem.memories]
     saves = {buffer for _, move, buffer in moves if move is Move.SAVE}
     for buffer in sorted(saves):
@@ -128,16 +138,41 @@ def _copies(moves: Sequence[tuple[Action, Move]]) -> Iterator[tuple[int, int]]:
 def _reason(instance: Instance, by: int | None) -> Reason:
     if by is None:
         return Reason.PRESENT
-    return Reason.READ if by < 0 or by >= instance.operations else Reason.WRITTEN
+    if by < 0:
+        return Reason.WRITTEN if move_of(by)[0] is Move.AGAIN else Reason.READ
+    return Reason.READ if by >= instance.operations else Reason.WRITTEN
 
 
-def _interval(instance: Instance, stay: _Stay, memory: Memory) -> Interval:
-    buffer = instance.buffers[stay.buffer]
-    is_copy = stay.reason is Reason.SAVED
-    pinned_at = buffer.pinned_at if stay.offset is None else stay.offset
+def _chains(instance: Instance, stays: Sequence[_Stay]) -> list[list[int]]:
+    """Stays, by number, that share their bytes: each result takes the place of its operand."""
+    ends = {(stay.buffer, stay.end): at for at, stay in enumerate(stays)}
+    chain_of: dict[int, list[int]] = {}
+    found: list[list[int]] = []
+    for at, stay in enumerate(stays):
+        chain: list[int] | None = None
+        if stay.reason is Reason.WRITTEN and stay.by is not None and stay.by >= 0:
+            for operand, result in instance.steps[stay.by].in_place:
+                before = ends.get((operand, stay.begin))
+                if result == stay.buffer and before is not None and chain is None:
+                    chain = chain_of[before]
+        if chain is None:
+            chain = []
+            found.append(chain)
+        chain.append(at)
+        chain_of[at] = chain
+    return found
+
+
+def _interval(
+    instance: Instance, stays: Sequence[_Stay], chain: Sequence[int], memory: Memory
+) -> Interval:
+    first, last = stays[chain[0]], stays[chain[-1]]
+    buffer = instance.buffers[first.buffer]
+    is_copy = first.reason is Reason.SAVED
+    pinned_at = buffer.pinned_at if first.offset is None else first.offset
     return Interval(
-        lower=stay.begin,
-        upper=stay.end,
+        lower=first.begin,
+        upper=last.end,
         nbytes=buffer.nbytes,
         alignment=memory.alignment if is_copy else buffer.alignment,
         fixed_offset=None if is_copy else pinned_at,

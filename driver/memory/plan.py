@@ -19,7 +19,7 @@ class Reason(StrEnum):
     PRESENT = "present"
     """It was from the begin."""
     WRITTEN = "written"
-    """An operation writes it, or loads it."""
+    """An operation writes it, or loads it, for the first time or again."""
     READ = "read"
     """It came, or came back, from the backing memory."""
     SAVED = "saved"
@@ -88,6 +88,8 @@ class Plan:
     """When everything happens.
 
     Attributes:
+        ops: each operation once, by begin.
+        repeats: operations that ran already and run again, to bring back their results.
         peaks: (memory, first address above everything that ever lies in it).
         extra_nbytes: moved besides what must be: saved, and read again.
         bounds: what no plan can beat.
@@ -97,6 +99,7 @@ class Plan:
     ops: tuple[PlannedOp, ...]
     residencies: tuple[Residency, ...]
     transfers: tuple[PlannedTransfer, ...] = ()
+    repeats: tuple[PlannedOp, ...] = ()
     makespan_ticks: int = 0
     peaks: tuple[tuple[str, int], ...] = ()
     extra_nbytes: int = 0

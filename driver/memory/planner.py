@@ -233,7 +233,8 @@ def _demand(problem: Problem, instance: Instance) -> Infeasible | None:
     """The first operation that needs more of a memory than that has."""
     for step, op in zip(instance.steps, problem.ops, strict=False):
         need = [0] * len(instance.capacities)
-        for each in step.uses:
+        taken = dict(step.in_place)
+        for each in {*step.uses}.difference(taken.values()):
             need[instance.buffers[each].memory] += instance.buffers[each].nbytes
         for memory, capacity, nbytes in zip(
             problem.memories, instance.capacities, need, strict=True

@@ -116,6 +116,10 @@ class Op:
         duration_ticks: None where `samples` say it: their median counts.
         after: operations that end before it begins, besides those whose results it reads.
         takes_all: it occupies every instance of its engine.
+        repeatable: it may run again to bring back its one result, which left without being saved.
+            Only what it alone writes comes back so, and only from operands that nobody overwrites.
+        in_place: (operand, result) of the same bytes in one memory: the result may have the
+            operand's place where nobody wants that any more. A `group` always shares it.
     """
 
     name: str
@@ -126,6 +130,8 @@ class Op:
     writes: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
     takes_all: bool = False
+    repeatable: bool = False
+    in_place: tuple[tuple[str, str], ...] = ()
 
     @property
     def ticks(self) -> int:

@@ -78,7 +78,8 @@ def replayed(problem: Problem, plan: Plan, ticks: Mapping[str, int]) -> Plan:
     for event, begin, end in zip(events, begins, ends, strict=True):
         for use in event.uses:
             first[use.residency] = min(begin, first.get(use.residency, begin))
-            last[use.residency] = max(end, last.get(use.residency, end))
+            until = begin if use.takes else end
+            last[use.residency] = max(until, last.get(use.residency, until))
     residencies = []
     place = parts(problem)
     kept = {place[buffer.name].root for buffer in problem.buffers if buffer.needed_after}
@@ -90,15 +91,19 @@ def replayed(problem: Problem, plan: Plan, ticks: Mapping[str, int]) -> Plan:
         )
         begin = 0 if stay.reason is Reason.PRESENT else first[at]
         residencies.append(replace(stay, begin=begin, end=makespan if lasts else last[at]))
-    timed = [
-        replace(event.what, begin=begin, end=end)
-        for event, begin, end in zip(events, begins, ends, strict=True)
-    ]
-    timed.sort(key=lambda each: (each.begin, each.end))
+    timed = sorted(
+        (
+            (replace(event.what, begin=begin, end=end), event.is_repeat)
+            for event, begin, end in zip(events, begins, ends, strict=True)
+        ),
+        key=lambda each: (each[0].begin, each[0].end),
+    )
+    ops = [(each, again) for each, again in timed if isinstance(each, PlannedOp)]
     return replace(
         plan,
-        ops=tuple(each for each in timed if isinstance(each, PlannedOp)),
-        transfers=tuple(each for each in timed if not isinstance(each, PlannedOp)),
+        ops=tuple(each for each, again in ops if not again),
+        repeats=tuple(each for each, again in ops if again),
+        transfers=tuple(each for each, _ in timed if not isinstance(each, PlannedOp)),
         residencies=tuple(residencies),
         makespan_ticks=makespan,
         bounds=(),

@@ -1,7 +1,8 @@
 """Sequences and the schedules that they decode to.
 
 A sequence has every step once, and where wanted buffers that are saved (written to the backing
-memory), that leave, and that come back; `core/schedule/decoder.h` says how it becomes a schedule.
+memory), that leave, and that come back, by a read or made again; `core/schedule/decoder.h` says
+how it becomes a schedule.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ class Move(IntEnum):
     LEAVE = 0
     RETURN = 1
     SAVE = 2
+    AGAIN = 3
+    DROP = 4
 
 
 _MOVES: Final = tuple(Move)

@@ -142,6 +142,9 @@ def _of_op(op: Op, buffers: dict[str, Buffer], names: set[str], engines: set[str
     for other in op.after:
         if other not in names:
             yield f"{name} waits for the unknown operation {other!r}"
+    for operand, result in op.in_place:
+        if operand not in op.reads or result not in op.writes:
+            yield f"{name}: {result!r} in place of {operand!r}, which it is to write and to read"
     if op.duration_ticks is None and not op.samples:
         yield f"{name}: neither a duration nor samples of it"
     elif not 0 < op.ticks < MOST or any(not 0 < each < MOST for each in op.samples):

@@ -66,6 +66,9 @@ class _Both:
         self.engines = {e.name: e for e in problem.engines}
         self.ops = {op.name: op for op in problem.ops}
         self.times = {each.op: each for each in plan.ops}
+        self.repeats: dict[str, list[PlannedOp]] = defaultdict(list)
+        for each in plan.repeats:
+            self.repeats[each.op].append(each)
 
     @cached_property
     def places(self) -> dict[str, tuple[str, int]]:
@@ -126,6 +129,10 @@ class _Both:
     def time(self, number: int) -> PlannedOp:
         return self.times[self.problem.ops[number].name]
 
+    def runs(self, number: int) -> list[PlannedOp]:
+        """Every time that an operation runs, the first one first."""
+        return [self.time(number), *self.repeats[self.problem.ops[number].name]]
+
     def is_load(self, number: int) -> bool:
         op = self.problem.ops[number]
         is_dma = self.engines[self.engine_of(op)].kind is EngineKind.DMA
@@ -137,6 +144,21 @@ class _Both:
             for name, (root, _) in self.places.items()
             if root == whole
         )
+
+    def operand_home(self, number: int, run: PlannedOp, name: str) -> Residency | None:
+        """Where an operand lies as an operation runs; its place may become that of a result."""
+        whole, _ = self.places[name]
+        if (found := self.home(whole, run.begin, run.end)) is not None:
+            return found
+        taken = {self.places[b][0] for a, b in self.problem.ops[number].in_place if a == name}
+        for old in self.homes.get(whole, ()):
+            for new in (each for result in taken for each in self.homes.get(result, ())):
+                is_place = (old.memory, old.offset, old.nbytes) == (
+                    new.memory, new.offset, new.nbytes,
+                )  # fmt: skip
+                if is_place and old.end == new.begin == run.begin and run.end <= new.end:
+                    return old
+        return None
 
     def home(self, whole: str, begin: int, end: int) -> Residency | None:
         """The residency that a buffer has from begin to end."""
@@ -158,12 +180,30 @@ def _operations(both: _Both) -> Iterator[PlanVerdict]:
         for name in op.after:
             if both.times[name].end > both.time(number).begin:
                 yield PlanVerdict("operations", f"{op.name} begins before {name} has ended")
+    for each in both.plan.repeats:
+        yield from _repeat(both, each)
+
+
+def _repeat(both: _Both, again: PlannedOp) -> Iterator[PlanVerdict]:
+    """What runs again is allowed to, and brings back what it alone writes, the whole of it."""
+    op = both.ops.get(again.op)
+    if op is None or not op.repeatable or len(op.writes) != 1:
+        yield PlanVerdict("operations", f"{again.op} is not to run again")
+        return
+    if again.end - again.begin != op.ticks or again.begin < both.times[op.name].end:
+        yield PlanVerdict("operations", f"{op.name} takes {op.ticks} ticks, and again not {again}")
+    whole, low = both.places[op.writes[0]]
+    is_whole = low == 0 and both.buffers[op.writes[0]].nbytes == both.sizes[whole]
+    if len(both.writes[whole]) > 1 or both.is_filled(whole) or not is_whole:
+        yield PlanVerdict("content", f"{op.name}, run again, loses what else is in {whole}")
+    if all(home.begin != again.begin for home in both.homes.get(whole, ())):
+        yield PlanVerdict("residency", f"{whole} is there when {op.name} runs again")
 
 
 def _engines(both: _Both) -> Iterator[PlanVerdict]:
     """No instance does two things at once."""
     busy: dict[tuple[str, int], list[tuple[int, int, str]]] = defaultdict(list)
-    for each in both.plan.ops:
+    for each in (*both.plan.ops, *both.plan.repeats):
         op = both.ops[each.op]
         engine = both.engines[both.engine_of(op)]
         if (each.instance == -1) is not op.takes_all or not -1 <= each.instance < engine.instances:
@@ -272,13 +312,14 @@ def _transfers(both: _Both) -> Iterator[PlanVerdict]:
 def _residencies(both: _Both) -> Iterator[PlanVerdict]:
     """What an operation touches is there, and each residency begins as it says."""
     for number, op in enumerate(both.problem.ops):
-        time = both.time(number)
-        for name in (*op.reads, *op.writes):
-            whole, _ = both.places[name]
-            if both.home(whole, time.begin, time.end) is None:
-                yield PlanVerdict("residency", f"{name} is not in memory while {op.name} runs")
+        for run in both.runs(number):
+            for name in (*op.reads, *op.writes):
+                if both.operand_home(number, run, name) is None:
+                    yield PlanVerdict("residency", f"{name} is not in memory while {op.name} runs")
     for whole, homes in both.homes.items():
-        writes = {both.time(write.number).begin for write in both.writes.get(whole, ())}
+        writes = {
+            run.begin for write in both.writes.get(whole, ()) for run in both.runs(write.number)
+        }
         reads = {m.begin for m in both.moves.get(whole, ()) if m.kind is TransferKind.READ}
         for home in homes:
             begins = {Reason.WRITTEN: writes, Reason.READ: reads, Reason.PRESENT: {0}}[home.reason]
@@ -291,8 +332,9 @@ def _residencies(both: _Both) -> Iterator[PlanVerdict]:
 def _contents(both: _Both) -> Iterator[PlanVerdict]:
     """What is read is what the given order means, and it was not lost in between."""
     for number, op in enumerate(both.problem.ops):
-        for name in op.reads:
-            yield from _content(both, number, name)
+        for time in both.runs(number):
+            for name in op.reads:
+                yield from _content(both, number, time, name)
     for writes in both.writes.values():
         for at, late in enumerate(writes):
             for early in writes[:at]:
@@ -306,15 +348,15 @@ def _contents(both: _Both) -> Iterator[PlanVerdict]:
                 yield PlanVerdict("content", f"what is read for {move.buffer} is not what it held")
 
 
-def _content(both: _Both, number: int, name: str) -> Iterator[PlanVerdict]:
+def _content(both: _Both, number: int, time: PlannedOp, name: str) -> Iterator[PlanVerdict]:
     whole, low = both.places[name]
     high = low + both.buffers[name].nbytes
     writes = [w for w in both.writes.get(whole, ()) if _share(w, low, high) and w.number != number]
     meant = [w for w in writes if w.number < number]
     if not meant and not both.is_filled(whole):
         meant = writes
-    op, time = both.problem.ops[number], both.time(number)
-    home = both.home(whole, time.begin, time.end)
+    op = both.problem.ops[number]
+    home = both.operand_home(number, time, name)
     assert home is not None
     for write in writes:
         wrote = both.time(write.number)
@@ -322,7 +364,10 @@ def _content(both: _Both, number: int, name: str) -> Iterator[PlanVerdict]:
             yield PlanVerdict("content", f"{op.name} reads {name} before {wrote.op} wrote it")
         if write not in meant and wrote.begin < time.end:
             yield PlanVerdict("content", f"{wrote.op} overwrites {name} before {op.name} read it")
-        if write in meant and wrote.begin < home.begin and home.reason is Reason.WRITTEN:
+        is_here = any(
+            home.begin <= run.begin and run.end <= time.begin for run in both.runs(write.number)
+        )
+        if write in meant and home.reason is Reason.WRITTEN and not is_here:
             yield PlanVerdict("content", f"what {wrote.op} wrote of {name} was dropped")
     if home.reason is Reason.READ and not any(
         m.kind is TransferKind.READ and m.begin == home.begin and m.end <= time.begin
@@ -350,6 +395,11 @@ def _is_saved(both: _Both, read: PlannedTransfer) -> bool:
         save.kind is TransferKind.SAVE
         and last <= save.begin
         and save.end <= read.begin
+        and not any(
+            run.begin < save.end and save.begin < run.end
+            for number in written
+            for run in both.runs(number)
+        )
         and any(
             copy.reason is Reason.SAVED and copy.begin <= save.begin and read.end <= copy.end
             for copy in both.plan.residencies
@@ -373,7 +423,7 @@ def _kept(both: _Both) -> Iterator[PlanVerdict]:
             if not homes or homes[-1].end < end:
                 yield PlanVerdict("residency", f"{name} is not in memory at the end")
             elif homes[-1].reason is Reason.WRITTEN and any(
-                both.time(write.number).begin < homes[-1].begin
+                all(run.begin < homes[-1].begin for run in both.runs(write.number))
                 for write in both.writes.get(whole, ())
             ):
                 yield PlanVerdict("content", f"a part of {name} was dropped before the end")
@@ -388,7 +438,7 @@ def _kept(both: _Both) -> Iterator[PlanVerdict]:
 
 def _sums(both: _Both) -> Iterator[PlanVerdict]:
     plan = both.plan
-    timed: Iterable[PlannedOp | PlannedTransfer] = (*plan.ops, *plan.transfers)
+    timed: Iterable[PlannedOp | PlannedTransfer] = (*plan.ops, *plan.repeats, *plan.transfers)
     makespan = max((each.end for each in timed), default=0)
     if plan.makespan_ticks != makespan:
         yield PlanVerdict("sums", f"the makespan is {makespan}, not {plan.makespan_ticks}")

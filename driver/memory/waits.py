@@ -18,10 +18,14 @@ from driver.memory.reuse_edges import Access, reuse_edges
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """A residency, by its number in the plan, that somebody reads or writes."""
+    """A residency, by its number in the plan, that somebody reads or writes.
+
+    Who `takes` it gives its bytes to a result, from the begin on.
+    """
 
     residency: int
     writes: bool
+    takes: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,24 +37,30 @@ class Event:
         uses: what it reads and writes.
         ends: events, by number, that end before it begins.
         begins: events that begin no later, as their engine keeps its order.
+        is_repeat: an operation that ran already.
     """
 
     what: PlannedOp | PlannedTransfer
     uses: tuple[Use, ...]
     ends: tuple[int, ...] = ()
     begins: tuple[int, ...] = ()
+    is_repeat: bool = False
 
 
 def events_of(problem: Problem, plan: Plan) -> tuple[Event, ...]:
     """All events of a plan that is valid, by begin; each waits for earlier ones alone."""
     order = {op.name: at for at, op in enumerate(problem.ops)}
     planned: list[PlannedOp | PlannedTransfer] = sorted(
-        (*plan.ops, *plan.transfers),
+        (*plan.ops, *plan.repeats, *plan.transfers),
         key=lambda each: (each.begin, order[each.op] if isinstance(each, PlannedOp) else -1),
     )
     ends: list[set[int]] = [set() for _ in planned]
     uses = [tuple(found) for found in _uses(problem, plan, planned)]
-    number = {each.op: at for at, each in enumerate(planned) if isinstance(each, PlannedOp)}
+    number: dict[str, int] = {}
+    for at, each in enumerate(planned):
+        if isinstance(each, PlannedOp):
+            number.setdefault(each.op, at)
+    first = {*number.values()}
     for op, before in zip(problem.ops, dependencies(problem), strict=True):
         ends[number[op.name]] |= {number[problem.ops[each].name] for each in before}
     turns = _turns(problem, planned)
@@ -58,7 +68,13 @@ def events_of(problem: Problem, plan: Plan) -> tuple[Event, ...]:
         ends[late].add(early)
     begins = _orders(problem, number)
     return tuple(
-        Event(what=what, uses=mine, ends=tuple(sorted(waits)), begins=begins.get(at, ()))
+        Event(
+            what=what,
+            uses=mine,
+            ends=tuple(sorted(waits)),
+            begins=begins.get(at, ()),
+            is_repeat=isinstance(what, PlannedOp) and at not in first,
+        )
         for at, (what, mine, waits) in enumerate(zip(planned, uses, ends, strict=True))
     )
 
@@ -72,24 +88,40 @@ def _uses(
     for number, each in enumerate(plan.residencies):
         stays[each.buffer, each.reason is Reason.SAVED].append(number)
 
-    def at(buffer: str, what: PlannedOp | PlannedTransfer, *, is_copy: bool = False) -> int | None:
-        for found in stays[buffer, is_copy]:
+    def use(buffer: str, what: PlannedOp | PlannedTransfer, mode: _Mode) -> Iterator[Use]:
+        taken = None
+        for found in stays[buffer, mode.is_copy]:
             stay = plan.residencies[found]
             if stay.begin <= what.begin and what.end <= stay.end:
-                return found
-        return None
+                yield Use(found, mode.writes)
+                return
+            taken = found if stay.end == what.begin else taken
+        if taken is not None and mode.may_take:
+            yield Use(taken, mode.writes, takes=True)
 
     for what in planned:
-        mine: list[tuple[int | None, bool]] = []
+        mine: list[Use] = []
         if isinstance(what, PlannedOp):
             op = ops[what.op]
-            mine += [(at(place[name].root, what), False) for name in op.reads]
-            mine += [(at(place[name].root, what), True) for name in op.writes]
+            taken = {operand for operand, _ in op.in_place}
+            for name in op.reads:
+                mine += use(place[name].root, what, _Mode(may_take=name in taken))
+            for name in op.writes:
+                mine += use(place[name].root, what, _Mode(writes=True))
         else:
             is_read = what.kind is TransferKind.READ
-            mine.append((at(what.buffer, what, is_copy=True), not is_read))
-            mine.append((at(what.buffer, what), is_read))
-        yield [Use(found, writes) for found, writes in mine if found is not None]
+            mine += use(what.buffer, what, _Mode(writes=not is_read, is_copy=True))
+            mine += use(what.buffer, what, _Mode(writes=is_read))
+        yield mine
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Mode:
+    """How a buffer is used: its copy in the backing memory, or itself, whose place may be taken."""
+
+    writes: bool = False
+    is_copy: bool = False
+    may_take: bool = False
 
 
 def _bytes(

@@ -15,6 +15,7 @@ _COLOURS: Final[Mapping[ActivityKind, str]] = {
     ActivityKind.LOAD: "#0891b2",
     ActivityKind.SAVE: "#dc2626",
     ActivityKind.RELOAD: "#d97706",
+    ActivityKind.REPEAT: "#7c3aed",
 }
 _LANE, _LEFT, _RIGHT, _TOP = 30.0, 110.0, 900.0, 34.0
 _HATCH: Final = element(

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from driver.benchmarks.command_line import add_gate, gated, tell
 from driver.benchmarks.figures import Figure, figure_table
-from driver.benchmarks.memory import challenging, everyday, orders, schedules, tight
+from driver.benchmarks.memory import challenging, choices, everyday, orders, schedules, tight
 from driver.environment import machine
 
 _EPILOG: Final = """\
@@ -48,6 +48,7 @@ def run(args: argparse.Namespace) -> int:
         orders.figures(time.process_time)
     )
     groups["schedules with transfers"] = schedules.figures(time.process_time)
+    groups["operations that may run again, results in their operands' places"] = choices.figures()
     tell(args, _lines(groups), lambda: _document(groups))
     return gated(args, [figure for figures in groups.values() for figure in figures])
 

@@ -71,6 +71,7 @@ typedef struct {
   tilefarm_memory_lists behind;
   tilefarm_memory_lists uses;
   tilefarm_memory_lists changes;
+  tilefarm_memory_lists in_place; /* operand and result, in turns */
   int64_t buffers;
   const int64_t* nbytes;
   const int64_t* aligned_nbytes;
@@ -83,6 +84,7 @@ typedef struct {
   const int64_t* save_ticks;
   const int64_t* read_engine;
   const int64_t* read_ticks;
+  const int64_t* remade_by; /* the step that may run again to bring it back; -1: none */
   int64_t engines;
   const int64_t* instances;
   int64_t memories;
@@ -93,12 +95,14 @@ typedef struct {
   const int64_t* reserved_end;
 } tilefarm_memory_instance;
 
-/* What a buffer does between its uses. Its token is -1 - move - 3 * buffer; that of a step is its
+/* What a buffer does between its uses. Its token is -1 - move - 5 * buffer; that of a step is its
  * number. */
 typedef enum {
-  TILEFARM_MEMORY_LEAVE = 0,
-  TILEFARM_MEMORY_RETURN = 1,
-  TILEFARM_MEMORY_SAVE = 2
+  TILEFARM_MEMORY_LEAVE = 0,  /* saved before, if need be */
+  TILEFARM_MEMORY_RETURN = 1, /* is read, or made again where nobody saved it */
+  TILEFARM_MEMORY_SAVE = 2,
+  TILEFARM_MEMORY_AGAIN = 3, /* is made again */
+  TILEFARM_MEMORY_DROP = 4   /* leaves without being saved */
 } tilefarm_memory_move;
 
 typedef struct {

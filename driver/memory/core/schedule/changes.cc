@@ -10,6 +10,7 @@ namespace {
 
 constexpr double kMoved = 0.7;   // of the changes
 constexpr double kSaved = 0.2;   // of the transfers that come in; the others leave
+constexpr double kMade = 0.5;    // of what may be made again is
 constexpr double kFar = 0.1;     // of the moves may go anywhere
 constexpr double kNear = 4.0;    // tokens on average, the others
 
@@ -60,6 +61,16 @@ void move(const Instance& instance, Tokens& tokens, int64_t at, Random& random) 
   tokens.insert(tokens.begin() + to, moved.begin(), moved.end());
 }
 
+// A buffer leaves after a step, and is made again before the next one that uses it.
+void make_again(const Instance& instance, Tokens& tokens, int64_t at, int buffer) {
+  const auto next = std::find_if(tokens.begin() + at + 1, tokens.end(), [&](Token token) {
+    return token >= 0 && contains(instance.steps[token].uses, buffer);
+  });
+  if (next == tokens.end()) return;
+  tokens.insert(next, token_of(TILEFARM_MEMORY_AGAIN, buffer));
+  tokens.insert(tokens.begin() + at + 1, token_of(TILEFARM_MEMORY_DROP, buffer));
+}
+
 }  // namespace
 
 void change(const Instance& instance, Tokens& tokens, Random& random) {
@@ -71,9 +82,12 @@ void change(const Instance& instance, Tokens& tokens, Random& random) {
     } else if (tokens[at] < 0) {
       tokens.erase(tokens.begin() + at);
     } else if (const Numbers& uses = instance.steps[tokens[at]].uses; !uses.empty()) {
-      const auto kind =
-          random.unit() < kSaved ? TILEFARM_MEMORY_SAVE : TILEFARM_MEMORY_LEAVE;
       const int buffer = uses[random.below(static_cast<int64_t>(uses.size()))];
+      if (instance.buffers[buffer].remade_by >= 0 && random.unit() < kMade) {
+        make_again(instance, tokens, at, buffer);
+        continue;
+      }
+      const auto kind = random.unit() < kSaved ? TILEFARM_MEMORY_SAVE : TILEFARM_MEMORY_LEAVE;
       tokens.insert(tokens.begin() + at + 1, token_of(kind, buffer));
     }
   }

@@ -9,6 +9,8 @@ namespace tilefarm::memory {
 namespace {
 
 constexpr int64_t kLongStay = 32;  // tokens
+constexpr int kPrepared = 32;      // times that a sequence is mended so that operands are kept
+constexpr int kDeep = 8;           // buffers that are made again for one another
 
 bool is_later(int64_t end, int64_t nbytes, int64_t other_end, int64_t other_nbytes) {
   return end != other_end ? end > other_end : nbytes > other_nbytes;
@@ -40,13 +42,31 @@ Decoder::Decoder(const Instance& instance, bool is_placed)
   for (int at = 0; at < static_cast<int>(instance.memories.size()); at++) {
     bare_.emplace_back(instance, at);
   }
+  for (const WholeBuffer& each : instance.buffers) has_makers_ |= each.remade_by >= 0;
 }
 
 bool Decoder::decode(const Tokens& tokens, int style, Decoded& found) {
+  fit_ = static_cast<Fit>(style % fits());
+  makes_ = style / fits() % ways() == 0;
+  rule_ = style / fits() / ways();
+  if (run(tokens, found)) return true;
+  Tokens mended = tokens;
+  for (int turn = 0; turn < kPrepared && !lost_.empty(); turn++) {
+    const Token last = token_of(TILEFARM_MEMORY_AGAIN, lost_.back());
+    if (mended[at_] == last) return false;
+    Tokens again;
+    for (const int each : lost_) again.push_back(token_of(TILEFARM_MEMORY_AGAIN, each));
+    mended.insert(mended.begin() + at_, again.begin(), again.end());
+    if (run(mended, found)) return true;
+  }
+  return false;
+}
+
+bool Decoder::run(const Tokens& tokens, Decoded& found) {
   found_ = &found;
   found = Decoded{};
-  rule_ = is_placed_ ? style / kFits : style;
-  fit_ = is_placed_ ? static_cast<Fit>(style % kFits) : Fit::kLow;
+  lost_.clear();
+  is_lost_ = false;
   if (!begin(tokens)) return false;
   for (at_ = 0; at_ < static_cast<int64_t>(tokens.size()); at_++) {
     const Token token = tokens[at_];
@@ -75,13 +95,23 @@ bool Decoder::begin(const Tokens& tokens) {
   if (is_placed_) ground_ = bare_;
   ends_.assign(instance_.steps.size(), 0);
   place_.assign(instance_.steps.size(), 0);
+  wanted_again_.assign(held_.size(), {});
+  depth_ = 0;
   for (size_t at = 0; at < tokens.size(); at++) {
-    if (tokens[at] >= 0) place_[tokens[at]] = static_cast<int64_t>(at);
+    if (tokens[at] >= 0) {
+      place_[tokens[at]] = static_cast<int64_t>(at);
+    } else if (move_of(tokens[at]) == TILEFARM_MEMORY_AGAIN) {
+      const int step = instance_.buffers[buffer_of(tokens[at])].remade_by;
+      if (step < 0) continue;
+      for (const int each : instance_.steps[step].uses) {
+        if (each != buffer_of(tokens[at])) wanted_again_[each].push_back(static_cast<int>(at));
+      }
+    }
   }
   for (int at = 0; at < static_cast<int>(held_.size()); at++) {
     const WholeBuffer& buffer = instance_.buffers[at];
     Held& held = held_[at];
-    held.left = static_cast<int>(buffer.users.size());
+    held.left = static_cast<int>(buffer.users.size() + wanted_again_[at].size());
     held.offset = held.slot = -1;
     if (!buffer.is_present || (held.left == 0 && !buffer.is_kept)) continue;
     if (is_placed_ && (held.offset = ground_[buffer.memory].place(buffer, true)) < 0) return false;
@@ -113,6 +143,7 @@ bool Decoder::step(int number) {
   const size_t instance = earliest(free);
   begin = std::max(begin,
                    step.takes_all ? *std::max_element(free.begin(), free.end()) : free[instance]);
+  take_places(step, begin);
   if (!room(begin, new_, step.uses)) return false;
   const int64_t end = begin + step.ticks;
   now_ = begin;
@@ -129,19 +160,56 @@ bool Decoder::step(int number) {
   return true;
 }
 
+// Which new buffers take the place of an operand that nobody wants any more; they need no room. One
+// that is still in use otherwise is waited for only where bytes lack.
+void Decoder::take_places(const Step& step, int64_t& begin) {
+  in_place_.clear();
+  for (const auto& [operand, result] : step.in_place) {
+    const Held& held = held_[operand];
+    const auto wanted = std::find(new_.begin(), new_.end(), result);
+    if (wanted == new_.end() || !held.here || held.left > 1) continue;
+    if (instance_.buffers[operand].is_kept) continue;
+    if (instance_.buffers[operand].alignment != instance_.buffers[result].alignment) continue;
+    const int memory = instance_.buffers[operand].memory;
+    const int64_t capacity = instance_.memories[memory].capacity;
+    while (!coming_[memory].empty() && coming_[memory].front().end <= begin) free_first(memory);
+    const bool lacks =
+        capacity && used_[memory] + instance_.buffers[result].aligned_nbytes > capacity;
+    if (held.last_end > begin && !lacks) continue;
+    const auto has_operand = [&, o = operand](const auto& each) { return each.first == o; };
+    if (std::any_of(in_place_.begin(), in_place_.end(), has_operand)) continue;
+    begin = std::max(begin, held.last_end);
+    in_place_.emplace_back(operand, result);
+    new_.erase(wanted);
+  }
+}
+
 // The buffers of a step know that it was.
 void Decoder::touch(int number, int64_t begin, int64_t end) {
   const Step& step = instance_.steps[number];
+  for (const auto& [operand, result] : in_place_) {
+    held_[result].offset = held_[operand].offset;
+    held_[operand].saved_at = begin;
+    stops(operand, begin);
+    arrive(result, begin, true, number);
+  }
   for (const int each : new_) arrive(each, begin, true, number);
   for (const int each : step.changes) {
     held_[each].is_changed = true;
     held_[each].changed_at = std::max(held_[each].changed_at, end);
   }
   for (const int each : step.uses) {
-    Held& held = held_[each];
-    held.left--;
-    held.last_end = std::max(held.last_end, end);
-    if (held.left == 0 && !instance_.buffers[each].is_kept) gone(each, held.last_end);
+    held_[each].last_end = std::max(held_[each].last_end, end);
+    used(each);
+  }
+}
+
+// A use of a buffer is over; after the last one it is gone.
+void Decoder::used(int number) {
+  Held& held = held_[number];
+  held.left--;
+  if (held.left <= 0 && held.here && !instance_.buffers[number].is_kept) {
+    gone(number, held.last_end);
   }
 }
 
@@ -157,7 +225,19 @@ void Decoder::arrive(int number, int64_t begin, bool is_brought, Token by) {
   residents.push_back(number);
 }
 
+// Its bytes come free.
 void Decoder::gone(int number, int64_t end) {
+  const WholeBuffer& buffer = instance_.buffers[number];
+  stops(number, end);
+  auto& coming = coming_[buffer.memory];
+  coming.push_back({end, buffer.aligned_nbytes, number, held_[number].offset});
+  std::push_heap(coming.begin(), coming.end(), [](const Coming& a, const Coming& b) {
+    return is_later(a.end, a.nbytes, b.end, b.nbytes);
+  });
+}
+
+// It is in memory no more.
+void Decoder::stops(int number, int64_t end) {
   const WholeBuffer& buffer = instance_.buffers[number];
   Held& held = held_[number];
   held.here = false;
@@ -168,11 +248,6 @@ void Decoder::gone(int number, int64_t end) {
     residents.pop_back();
     held.slot = -1;
   }
-  auto& coming = coming_[buffer.memory];
-  coming.push_back({end, buffer.aligned_nbytes, number, held.offset});
-  std::push_heap(coming.begin(), coming.end(), [](const Coming& a, const Coming& b) {
-    return is_later(a.end, a.nbytes, b.end, b.nbytes);
-  });
   found_->residencies.push_back({number, held.since, end, held.is_brought, held.by, held.offset});
 }
 
@@ -180,16 +255,28 @@ void Decoder::gone(int number, int64_t end) {
 bool Decoder::moved(Token token) {
   const int number = buffer_of(token);
   const Held& held = held_[number];
-  if (instance_.buffers[number].save.engine < 0 || !held.begun || held.left == 0) return true;
+  const WholeBuffer& buffer = instance_.buffers[number];
+  const bool is_wanted = held.begun && held.left > 0;
   switch (move_of(token)) {
-    case TILEFARM_MEMORY_RETURN: return held.here || bring_back(number, {});
+    case TILEFARM_MEMORY_AGAIN: return buffer.remade_by < 0 || again_as_wanted(number);
+    case TILEFARM_MEMORY_RETURN: return !is_wanted || held.here || bring_back(number, {});
     case TILEFARM_MEMORY_LEAVE:
-      if (held.here) leave(number);
-      return true;
+      if (is_wanted && held.here && buffer.may_be_saved()) leave(number);
+      break;
+    case TILEFARM_MEMORY_DROP:
+      if (is_wanted && held.here && buffer.remade_by >= 0) drop(number);
+      break;
     case TILEFARM_MEMORY_SAVE:
-      if (held.here && held.is_changed) save(number);
+      if (is_wanted && held.here && held.is_changed && buffer.may_be_saved()) save(number);
   }
   return true;
+}
+
+void Decoder::drop(int number) {
+  Held& held = held_[number];
+  held.saved_at = held.last_end;
+  found_->tokens.push_back(token_of(TILEFARM_MEMORY_DROP, number));
+  gone(number, held.last_end);
 }
 
 void Decoder::leave(int number) {
@@ -218,6 +305,66 @@ void Decoder::save(int number) {
 }
 
 bool Decoder::bring_back(int number, const Numbers& kept) {
+  const WholeBuffer& buffer = instance_.buffers[number];
+  if (!held_[number].is_changed && buffer.read.engine >= 0) return read(number, kept);
+  is_lost_ = buffer.remade_by < 0;
+  return buffer.remade_by >= 0 && again(number, kept);
+}
+
+// What a token asks for: its operands were kept for it, and are no longer.
+bool Decoder::again_as_wanted(int number) {
+  const Held& held = held_[number];
+  if (held.begun && held.left > 0 && !held.here && !again(number, {})) return false;
+  for (const int each : instance_.steps[instance_.buffers[number].remade_by].uses) {
+    if (each != number) used(each);
+  }
+  return true;
+}
+
+// The step that made a buffer runs again; so do those of its operands that are nowhere else.
+bool Decoder::again(int number, const Numbers& kept) {
+  const Step& step = instance_.steps[instance_.buffers[number].remade_by];
+  if (depth_ == kDeep) return false;
+  Numbers all = kept;
+  all.insert(all.end(), step.uses.begin(), step.uses.end());
+  depth_++;
+  for (const int each : step.uses) {
+    if (each == number || held_[each].here || bring_back(each, all)) continue;
+    if (is_lost_) lost_.push_back(number);
+    return false;
+  }
+  depth_--;
+  Held& held = held_[number];
+  std::vector<int64_t>& free = free_[step.engine];
+  const size_t instance = earliest(free);
+  int64_t begin = std::max(now_, held.saved_at);
+  for (const int each : step.uses) begin = std::max(begin, held_[each].saved_at);
+  begin = std::max(begin,
+                   step.takes_all ? *std::max_element(free.begin(), free.end()) : free[instance]);
+  if (!room(begin, {number}, all)) return false;
+  const int64_t end = begin + step.ticks;
+  now_ = begin;
+  if (step.takes_all) {
+    std::fill(free.begin(), free.end(), end);
+  } else {
+    free[instance] = end;
+  }
+  const Token token = token_of(TILEFARM_MEMORY_AGAIN, number);
+  found_->actions.push_back(
+      {token, step.engine, step.takes_all ? -1 : static_cast<int64_t>(instance), begin, end});
+  found_->tokens.push_back(token);
+  arrive(number, begin, true, token);
+  held.is_changed = true;
+  held.last_end = held.saved_at = held.changed_at = end;
+  for (const int each : step.uses) {
+    Held& its = held_[each];
+    its.last_end = std::max(its.last_end, end);
+    if (each != number && its.left == 0 && its.here && !instance_.buffers[each].is_kept) gone(each, its.last_end);
+  }
+  return true;
+}
+
+bool Decoder::read(int number, const Numbers& kept) {
   const WholeBuffer& buffer = instance_.buffers[number];
   Held& held = held_[number];
   std::vector<int64_t>& free = free_[buffer.read.engine];
@@ -328,18 +475,36 @@ bool Decoder::make_room(int memory, const Numbers& kept) {
     const Held& held = held_[number];
     if (held.left == 0 || contains(kept, number)) continue;
     const WholeBuffer& buffer = instance_.buffers[number];
-    const int64_t leave = held.is_changed ? buffer.save.ticks : 0;
+    const bool is_made = is_cheap_to_make(number);
+    const int64_t leave = held.is_changed && !is_made ? buffer.save.ticks : 0;
+    const int64_t back = is_made ? instance_.steps[buffer.remade_by].ticks : buffer.read.ticks;
     const int64_t distance = next_use(number) - at_;
-    const double score =
-        gladness(rule_, distance, buffer.aligned_nbytes, leave, buffer.read.ticks);
+    const double score = gladness(rule_, distance, buffer.aligned_nbytes, leave, back);
     if (worst < 0 || score > best || (score == best && number < worst)) {
       worst = number;
       best = score;
     }
   }
   if (worst < 0) return false;
-  this->leave(worst);
+  if (is_cheap_to_make(worst)) {
+    drop(worst);
+  } else {
+    this->leave(worst);
+  }
   return true;
+}
+
+// Whether a buffer that leaves had better be made again than saved and read.
+bool Decoder::is_cheap_to_make(int number) const {
+  const WholeBuffer& buffer = instance_.buffers[number];
+  if (buffer.remade_by < 0 || !held_[number].is_changed) return false;
+  if (!buffer.may_be_saved()) return true;
+  const Step& step = instance_.steps[buffer.remade_by];
+  const bool is_ready = std::all_of(step.uses.begin(), step.uses.end(), [&](int each) {
+    const Held& its = held_[each];
+    return its.here || (!its.is_changed && instance_.buffers[each].read.engine >= 0);
+  });
+  return makes_ && is_ready && step.ticks < buffer.save.ticks + buffer.read.ticks;
 }
 
 // The place in the sequence of a buffer's next use: what came before is done.
@@ -347,6 +512,9 @@ int64_t Decoder::next_use(int number) const {
   int64_t next = std::numeric_limits<int64_t>::max();
   for (const int user : instance_.buffers[number].users) {
     if (place_[user] >= at_) next = std::min(next, place_[user]);
+  }
+  for (const int again : wanted_again_[number]) {
+    if (again >= at_) next = std::min<int64_t>(next, again);
   }
   return next;
 }

@@ -1,11 +1,13 @@
 // From a sequence to a schedule: all begins as soon as it may, in the order of the sequence.
 //
 // A sequence has every step once, and where wanted buffers that are saved (written to the backing
-// memory), that leave, and that come back. What begins later in it begins no earlier in time, so
-// that bytes in use are known as it is decoded; any schedule is the decoded one of its own order of
-// beginnings. Where bytes lack and none will come free by waiting, a buffer leaves that was not
-// asked to; where a step uses a buffer that has left, it comes back just before. Addresses are
-// given on the way, or found afterwards for the whole schedule, which wastes less.
+// memory), that leave, and that come back: by a read, or by their step, which runs again. What
+// begins later in it begins no earlier in time, so that bytes in use are known as it is decoded; any
+// schedule is the decoded one of its own order of beginnings. Where bytes lack and none will come
+// free by waiting, a buffer leaves that was not asked to; where a step uses a buffer that has left,
+// it comes back just before. A result takes its operand's place where it may and nobody else wants
+// that. Addresses are given on the way, or found afterwards for the whole schedule, which wastes
+// less.
 
 #ifndef TILEFARM_MEMORY_SCHEDULE_DECODER_H_
 #define TILEFARM_MEMORY_SCHEDULE_DECODER_H_
@@ -21,7 +23,7 @@ namespace tilefarm::memory {
 
 using Token = int64_t;
 using Tokens = std::vector<Token>;
-constexpr int kMoves = 3;
+constexpr int kMoves = 5;
 
 inline Token token_of(tilefarm_memory_move move, int buffer) { return -1 - move - kMoves * buffer; }
 inline int buffer_of(Token token) { return static_cast<int>((-1 - token) / kMoves); }
@@ -54,8 +56,9 @@ class Decoder {
  public:
   Decoder(const Instance& instance, bool is_placed);
 
-  // The ways to decode a sequence: a rule, and where there are addresses, a fit.
-  int styles() const { return is_placed_ ? kRules * kFits : kRules; }
+  // The ways to decode a sequence: a rule, where there are addresses a fit, and where steps may run
+  // again whether they do rather than save what leaves unasked.
+  int styles() const { return kRules * fits() * ways(); }
 
   // False where a step has no room whatever leaves.
   bool decode(const Tokens& tokens, int style, Decoded& found);
@@ -82,14 +85,25 @@ class Decoder {
     int64_t offset;
   };
 
+  int fits() const { return is_placed_ ? kFits : 1; }
+  int ways() const { return has_makers_ ? 2 : 1; }
+  bool run(const Tokens& tokens, Decoded& found);
   bool begin(const Tokens& tokens);
   bool step(int number);
+  void take_places(const Step& step, int64_t& begin);
   void touch(int number, int64_t begin, int64_t end);
   bool moved(Token token);
   void gone(int number, int64_t end);
+  void stops(int number, int64_t end);
+  void used(int number);
   void leave(int number);
+  void drop(int number);
   void save(int number);
   bool bring_back(int number, const Numbers& kept);
+  bool read(int number, const Numbers& kept);
+  bool again(int number, const Numbers& kept);
+  bool again_as_wanted(int number);
+  bool is_cheap_to_make(int number) const;
   bool room(int64_t& begin, const Numbers& wanted, const Numbers& kept);
   bool room_of_bytes(int memory, int64_t nbytes, int64_t& begin, const Numbers& kept);
   bool room_of_addresses(int memory, int64_t& begin, const Numbers& wanted, const Numbers& kept);
@@ -102,6 +116,8 @@ class Decoder {
 
   const Instance& instance_;
   const bool is_placed_;
+  bool has_makers_ = false;
+  bool makes_ = true;
   Decoded* found_ = nullptr;
   int rule_ = 0;
   Fit fit_ = Fit::kLow;
@@ -116,7 +132,12 @@ class Decoder {
   std::vector<std::vector<int>> residents_;    // by memory, those that may leave
   std::vector<int64_t> ends_;                  // by step
   std::vector<int64_t> place_;                 // by step, in the sequence
+  std::vector<Numbers> wanted_again_;  // by buffer: places of tokens that make something of it again
+  Numbers lost_;   // what could not be made again, as an operand was gone: that one's first
+  bool is_lost_ = false;
+  int depth_ = 0;                      // of what is made again so that something is
   Numbers new_;
+  std::vector<std::pair<int, int>> in_place_;
   std::vector<int64_t> wanted_nbytes_;         // by memory
 };
 

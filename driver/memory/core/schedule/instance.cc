@@ -11,6 +11,12 @@ Numbers list(const tilefarm_memory_lists& lists, int64_t row) {
   return {lists.items + lists.first[row], lists.items + lists.first[row + 1]};
 }
 
+std::vector<std::pair<int, int>> pairs(const Numbers& numbers) {
+  std::vector<std::pair<int, int>> found;
+  for (size_t at = 0; at < numbers.size(); at += 2) found.emplace_back(numbers[at], numbers[at + 1]);
+  return found;
+}
+
 Step read_step(const tilefarm_memory_instance& rows, int64_t at) {
   return {static_cast<int>(rows.engine[at]),
           rows.ticks[at],
@@ -19,6 +25,7 @@ Step read_step(const tilefarm_memory_instance& rows, int64_t at) {
           list(rows.behind, at),
           list(rows.uses, at),
           list(rows.changes, at),
+          pairs(list(rows.in_place, at)),
           {}};
 }
 
@@ -32,6 +39,7 @@ WholeBuffer read_buffer(const tilefarm_memory_instance& rows, int64_t at) {
           rows.is_kept[at] != 0,
           {static_cast<int>(rows.save_engine[at]), rows.save_ticks[at]},
           {static_cast<int>(rows.read_engine[at]), rows.read_ticks[at]},
+          static_cast<int>(rows.remade_by[at]),
           {}};
 }
 

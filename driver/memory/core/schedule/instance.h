@@ -21,6 +21,7 @@ struct Step {
   Numbers behind;  // steps that begin no later
   Numbers uses;    // buffers
   Numbers changes;
+  std::vector<std::pair<int, int>> in_place;  // operands and results that may have their bytes
   Numbers after;  // steps that this one is before or behind
 
   bool is_load() const { return before.empty() && changes.empty(); }
@@ -41,9 +42,11 @@ struct WholeBuffer {
   bool is_kept;
   Cost save;
   Cost read;
+  int remade_by;  // the step that may run again to bring it back; -1: none
   Numbers users;
 
-  bool may_leave() const { return save.engine >= 0 && read.engine >= 0; }
+  bool may_be_saved() const { return save.engine >= 0 && read.engine >= 0; }
+  bool may_leave() const { return may_be_saved() || remade_by >= 0; }
 };
 
 struct MemoryRoom {

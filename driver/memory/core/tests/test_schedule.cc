@@ -37,8 +37,8 @@ Instance random_instance(std::mt19937& random) {
   for (int at = 0; at < steps; at++) {
     const int64_t nbytes = pick(0, 6);
     made.buffers.push_back({nbytes, (nbytes + 1) / 2 * 2, 2, -1, 0, false, pick(0, 9) == 0,
-                            {2, pick(1, 3)}, {1, pick(1, 3)}, {at}});
-    Step step{0, pick(1, 5), false, {}, {}, {at}, {at}, {}};
+                            {2, pick(1, 3)}, {1, pick(1, 3)}, -1, {at}});
+    Step step{0, pick(1, 5), false, {}, {}, {at}, {at}, {}, {}};
     for (int reads = at ? pick(1, 2) : 0; reads > 0; reads--) {
       const int from = pick(std::max(0, at - 4), at - 1);
       if (std::count(step.before.begin(), step.before.end(), from)) continue;
