@@ -128,7 +128,7 @@ def test_weights_and_activations_of_16_bits(run: type[Command], tmp_path: Path) 
 
 
 def test_the_same_on_ray(run: type[Command], tmp_path: Path) -> None:
-    code, out, err = run(demo(tmp_path / "o", "--trials", "40")).end()
+    code, out, err = run(demo(tmp_path / "o", "--trials", "14")).end()
     assert (code, err) == (0, "")
     assert summary_of(out)["accuracy"]["differing"] == 0
     search = next(d for d in map(json.loads, out.splitlines()) if d.get("step") == "search")
