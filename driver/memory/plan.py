@@ -75,12 +75,15 @@ class Residency:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bound:
-    """What no plan can beat, and why: ticks of the makespan, or bytes of a memory's peak."""
+    """What no plan can beat, and why: ticks of the makespan, bytes of a memory's peak, or bytes
+    that are moved besides what must be.
+    """
 
     name: str
     ticks: int = 0
     nbytes: int = 0
     memory: str = ""
+    extra_nbytes: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +123,11 @@ class Plan:
     def bound_ticks(self) -> int:
         """No plan has a smaller makespan than this."""
         return max((b.ticks for b in self.bounds), default=0)
+
+    @property
+    def bound_extra_nbytes(self) -> int:
+        """No plan moves fewer bytes besides than this."""
+        return max((b.extra_nbytes for b in self.bounds), default=0)
 
     def peak_nbytes(self, memory: str) -> int:
         return dict(self.peaks).get(memory, 0)

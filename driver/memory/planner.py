@@ -15,7 +15,7 @@ from typing import Final
 
 from tilefarm.errors import UserError
 
-from driver.memory.bounds import makespan_bounds
+from driver.memory.bounds import bounds_of
 from driver.memory.exact import solved
 from driver.memory.feasible.planner import feasible_plan
 from driver.memory.instance import Instance, instance_of
@@ -76,7 +76,7 @@ def plan(
     instance = instance_of(problem)
     if refused := _demand(problem, instance):
         return refused
-    bounds = tuple(makespan_bounds(problem, instance))
+    bounds = tuple(bounds_of(problem, instance))
     search = _Search(problem, instance, seed, left=lambda: max(0.0, deadline - clock()))
     plans = [*search.listed()]
     if mode is not Mode.FEASIBLE:

@@ -94,8 +94,8 @@ def _bound_table(plan: Plan) -> str:
     rows = [
         (
             escape(f"{bound.name} {bound.memory}".strip()),
-            str(bound.ticks) if not bound.memory else "",
-            str(bound.nbytes) if bound.memory else "",
+            str(bound.ticks or ""),
+            str(bound.nbytes if bound.memory else bound.extra_nbytes or ""),
         )
         for bound in plan.bounds
     ]
