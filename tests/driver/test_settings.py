@@ -69,8 +69,8 @@ def test_a_device_need_not_be_waited_for() -> None:
 
 
 def test_a_search_needs_trials() -> None:
-    with pytest.raises(SettingsError, match="--trials 0"):
-        TuneSettings(model=Path("m"), calibrate=Path("c"), out=Path("o"), trials=0)
+    with pytest.raises(SettingsError, match="--trials -1"):
+        TuneSettings(model=Path("m"), calibrate=Path("c"), out=Path("o"), trials=-1)
 
 
 def test_a_token_is_for_its_owner_alone(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ def test_from_a_network_to_a_checked_program_and_on_again(
     judged = first["accuracy"]["compared"][0]
     assert (judged["name"], judged["against"]) == ("top-1", "labels")
     assert judged["device"] == judged["reference"] > 95
-    assert first["speedup"] >= 3
+    assert 0 < first["network_cycles"] < 20_000
     assert {p.name for p in (tmp_path / "o").iterdir()} >= {
         "run.json",
         "records.sqlite",

@@ -68,7 +68,7 @@ DEVICE = ("device", "--name", "d", "--tracker", "127.0.0.1:1")
         (("targets", "--nosuch"), "--nosuch"),
         (("tune",), "MODEL.onnx"),
         (("tune", "a.onnx", "--calibrate", "b.npz", "--trials", "x"), "--trials"),
-        (("tune", "a.onnx", "--calibrate", "b.npz", "--trials", "0"), "--trials 0"),
+        (("tune", "a.onnx", "--calibrate", "b.npz", "--trials", "-1"), "--trials -1"),
         (("tune", "a.onnx", "--calibrate", "b.npz", "--devices", "0"), "--devices 0"),
         (("tune", "a.onnx", "--calibrate", "b.npz", "--tracker", "h:1"), "--token-file"),
         (("targets", "--show", "nosuch"), "unknown target 'nosuch'"),

@@ -289,7 +289,7 @@ def test_what_cannot_be_submitted_is_refused_here(said: Said, dashboard: RayDash
     assert "--python bin/python: not an absolute path" in said(
         *SUBMIT, "--python", "bin/python", code=2
     )
-    assert "--trials 0" in said(*SUBMIT, "--trials", "0", code=2)
+    assert "--trials -1" in said(*SUBMIT, "--trials", "-1", code=2)
     assert "nosuch.onnx" in said("submit", "nosuch.onnx", code=2)
     assert not dashboard.jobs
     assert not dashboard.uploads
