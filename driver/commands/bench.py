@@ -57,6 +57,10 @@ BENCHMARKS: Final[Mapping[str, tuple[str, str]]] = {
         "driver.benchmarks.simulator",
         "speed of the simulator on ResNet-18's convolutions",
     ),
+    "tuner": (
+        "driver.benchmarks.tuner.command",
+        "trials that searches need, by proposer, in exact cycles",
+    ),
     "validity": (
         "driver.benchmarks.validity",
         "what a space allows is right, the rest really fails",

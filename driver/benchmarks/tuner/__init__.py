@@ -1,0 +1,1 @@
+"""How many trials the proposers of the tuner need, in exact cycles."""

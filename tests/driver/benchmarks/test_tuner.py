@@ -1,0 +1,120 @@
+"""`tilefarm bench tuner`: searches in exact cycles, counted and judged."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import pytest
+from tilefarm.measurement import Trial
+from tilefarm.space import Point, SearchSpace
+from tilefarm.target import TARGETS
+
+from driver import cli
+from driver.benchmarks.tuner.ablations import ABLATIONS
+from driver.benchmarks.tuner.cases import BEST_KNOWN, GROUPS, QUICK
+from driver.benchmarks.tuner.command import group_figures
+from driver.benchmarks.tuner.conversations import Conversation, conversation, quantile
+from driver.benchmarks.tuner.measured_space import MeasuredSpace
+from driver.benchmarks.tuner.tasks import CaseResult
+from driver.benchmarks.workloads import workloads
+from tuner import make_proposer
+from tuner.proposer import Proposer
+
+SIM = TARGETS["sim"]
+
+
+def random_search(space: SearchSpace, seed: int) -> Proposer:
+    return make_proposer("random", space, seed)
+
+
+@pytest.fixture(scope="module")
+def measured() -> MeasuredSpace:
+    return MeasuredSpace(workloads(SIM)["mean of all"], SIM)
+
+
+def test_a_point_is_simulated_once(measured: MeasuredSpace) -> None:
+    searches = [conversation(random_search, measured, seed=1, trials=4) for _ in range(2)]
+    assert searches[0] == searches[1]
+    assert measured.count == 4
+    assert searches[0].reported == min(searches[0].cycles) == measured.least
+
+
+def test_a_noisy_clock_is_the_same_for_the_same_seed_and_tells_no_cycles(
+    measured: MeasuredSpace,
+) -> None:
+    point = measured.sampler.default()
+    assert point is not None
+    times = [measured.trial(point, noise=0.02, seed=seed) for seed in (1, 1, 2)]
+    assert times[0] == times[1] != times[2]
+    assert times[0].cycles is None
+    assert times[0].noise > 0
+
+
+def test_without_constraints_most_points_fail(measured: MeasuredSpace) -> None:
+    make = ABLATIONS["without constraints"]
+    told = conversation(make, measured, seed=0, trials=12)
+    assert len(told.cycles) == 12
+    assert math.inf in told.cycles
+
+
+class Listed:
+    """Proposes the points it is given."""
+
+    def __init__(self, points: Sequence[Point]) -> None:
+        self._points = [*points]
+
+    def ask(self, n: int) -> list[Point]:
+        asked, self._points = self._points[:n], self._points[n:]
+        return asked
+
+    def tell(self, trials: Sequence[Trial]) -> None:
+        assert len(trials) == 1
+
+
+def test_a_conversation_ends_with_its_space(measured: MeasuredSpace) -> None:
+    point = measured.sampler.default()
+    assert point is not None
+    told = conversation(lambda space, seed: Listed([point]), measured, seed=0, trials=5)
+    assert len(told.cycles) == 1
+
+
+def test_trials_are_counted_from_one_to_the_first_that_is_near_enough() -> None:
+    told = Conversation((math.inf, 300.0, 105.0, 100.0), 100.0)
+    assert [told.trials_to(cycles) for cycles in (400, 105, 101, 99)] == [2, 3, 4, math.inf]
+
+
+def test_quantiles_are_values() -> None:
+    assert [quantile([3.0, 1.0, 2.0, 9.0], share) for share in (0.25, 0.5, 0.9)] == [1, 2, 9]
+
+
+def test_the_goals_are_those_of_the_guided_search() -> None:
+    group = next(group for group in GROUPS if group.name == "matrix products")
+    best = float(BEST_KNOWN["matmul"])
+    slow = Conversation((2 * best,) * 3, 2 * best)
+    searches = {"guided": (Conversation((best,), best),), "random": (slow,)}
+    found = {"matmul": CaseResult(searches, best, 2)}
+    figures = [*group_figures(group, found, ("guided", "random"), 3)]
+    assert [figure.value for figure in figures] == [1, 1, 4, 4]
+    assert [figure.goal for figure in figures] == [2, 8, None, None]
+
+
+def test_every_case_has_a_best_known_and_one_group() -> None:
+    names = [name for group in GROUPS for name in group.cases]
+    assert sorted(names) == sorted(BEST_KNOWN)
+    assert set(QUICK) < set(names)
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["--proposers", "best"], "there is no 'best'"),
+        (["--seeds", "0"], "--seeds 0"),
+        (["--trials", "0"], "--trials"),
+    ],
+)
+def test_a_bad_word_is_one_line_and_what_to_try(
+    words: list[str], reason: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["bench", "tuner", "--quick", *words]) == 2
+    assert reason in capsys.readouterr().err
