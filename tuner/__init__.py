@@ -15,6 +15,9 @@ PROPOSERS: Final[Mapping[str, str]] = {
     "random": "tuner.random_search:RandomSearch",
     "grid": "tuner.grid_search:GridSearch",
     "evolution": "tuner.evolution:Evolution",
+    "genetic": "tuner.genetic:Genetic",
+    "annealing": "tuner.annealing:Annealing",
+    "mutation": "tuner.mutation:Mutation",
     "guided": "tuner.guided:make_guided",
 }
 """Proposers by name. Strings, so that naming one does not import them all."""

@@ -180,6 +180,20 @@ class Sampler:
         more = self._searched_children(mothers[childless], fathers[childless], rng, loose_share)
         return np.concatenate([children, more])
 
+    def mutated(self, rows: Rows, rng: np.random.Generator) -> tuple[Rows, NDArray[np.intp]]:
+        """Valid points that differ from rows in one tunable at most, and from which of the rows."""
+        if not len(rows) or not self.tunables:
+            return rows[:0], np.empty(0, dtype=np.intp)
+        return self._drawn_children(rows, rows, rng, 0.0)
+
+    def drawn(
+        self, mothers: Rows, fathers: Rows, rng: np.random.Generator, loose_share: float
+    ) -> Rows:
+        """The valid ones of children that no constraint has guided, a few for each pair."""
+        if not len(mothers) or not self.tunables:
+            return mothers[:0]
+        return self._drawn_children(mothers, fathers, rng, loose_share)[0]
+
     def _drawn_children(
         self, mothers: Rows, fathers: Rows, rng: np.random.Generator, loose_share: float
     ) -> tuple[Rows, NDArray[np.intp]]:

@@ -60,6 +60,24 @@ class TestEvolution(ProposerSuite):
         return lambda space, seed: make_proposer("evolution", space, seed)
 
 
+class TestGenetic(ProposerSuite):
+    @pytest.fixture
+    def make(self) -> Make:
+        return lambda space, seed: make_proposer("genetic", space, seed)
+
+
+class TestAnnealing(ProposerSuite):
+    @pytest.fixture
+    def make(self) -> Make:
+        return lambda space, seed: make_proposer("annealing", space, seed)
+
+
+class TestMutation(ProposerSuite):
+    @pytest.fixture
+    def make(self) -> Make:
+        return lambda space, seed: make_proposer("mutation", space, seed)
+
+
 class TestGuided(ProposerSuite):
     @pytest.fixture
     def make(self) -> Make:
@@ -136,6 +154,23 @@ def test_guided_needs_fewer_trials_than_random_to_come_within_five_percent() -> 
     }
     assert spent["guided"][2] <= 40
     assert 3 * spent["guided"][2] <= spent["random"][2]
+
+
+@pytest.mark.parametrize("name", ["evolution", "genetic", "annealing", "mutation"])
+def test_a_search_that_learns_finds_better_points_than_chance(name: str) -> None:
+    space, ends = conv_like_space(28, 28, 8, 8, 1), dict[str, list[int]]()
+    for each in ("random", name):
+        found = []
+        for seed in range(3):
+            proposer, best = make_proposer(each, space, seed), 1 << 62
+            for _ in range(12):
+                points = proposer.ask(8)
+                costs = [conv_like_cycles(p) for p in points]
+                best = min(best, *costs)
+                proposer.tell([trial_of(p, cycles=c) for p, c in zip(points, costs, strict=True)])
+            found.append(best)
+        ends[each] = sorted(found)
+    assert ends[name][1] < ends["random"][1]
 
 
 @pytest.mark.parametrize("name", ["guided", "evolution"])

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
+from tilefarm.command_line import whole_from
 from tilefarm.errors import SettingsError
 from tilefarm.target import Target
 
@@ -78,7 +79,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAMES",
         help=f"of {', '.join(PROPOSERS)}, or all (default: {_LEADER})",
     )
-    option("--seeds", type=int, metavar="N", help=f"of each search (default: {_SEEDS})")
+    option("--seeds", type=whole_from(1), metavar="N", help=f"of each search (default: {_SEEDS})")
     option("--quick", action="store_true", help=f"a few workloads, {_QUICK_SEEDS} seeds")
     add_number(parser, "trials", "of each search", default=_TRIALS)
     add_number(parser, "jobs", "workloads at a time", default=1)
@@ -133,10 +134,8 @@ def _shown(args: argparse.Namespace) -> tuple[str, ...]:
 
 
 def _seeds(args: argparse.Namespace) -> int:
-    seeds: int = args.seeds or (_QUICK_SEEDS if args.quick else _SEEDS)
-    if seeds < 1:
-        raise SettingsError(f"--seeds {seeds}: must be at least 1", "--seeds 5")
-    return seeds
+    seeds: int | None = args.seeds
+    return seeds or (_QUICK_SEEDS if args.quick else _SEEDS)
 
 
 def _case_results(args: argparse.Namespace, target: Target) -> dict[str, CaseResult]:

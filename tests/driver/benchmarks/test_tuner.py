@@ -109,7 +109,7 @@ def test_every_case_has_a_best_known_and_one_group() -> None:
     ("words", "reason"),
     [
         (["--proposers", "best"], "there is no 'best'"),
-        (["--seeds", "0"], "--seeds 0"),
+        (["--seeds", "0"], "argument --seeds"),
         (["--trials", "0"], "--trials"),
     ],
 )
