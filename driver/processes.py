@@ -1,4 +1,4 @@
-"""Processes of ours: which are below another one, the end of them all, and what one does."""
+"""Processes of ours: which are below another one, and the end of them all."""
 
 from __future__ import annotations
 
@@ -6,11 +6,8 @@ import contextlib
 import os
 import signal
 from pathlib import Path
-from typing import Final
 
-ASLEEP: Final = "S"
-"""What a process does that waits for anything but a processor."""
-_TICKS_PER_SECOND: Final = os.sysconf("SC_CLK_TCK")
+from tilefarm.process_state import process_state
 
 
 def descendants(root: int) -> list[int]:
@@ -18,9 +15,8 @@ def descendants(root: int) -> list[int]:
     parents: dict[int, int] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
-            with contextlib.suppress(OSError, IndexError, ValueError):
-                fields = (entry / "stat").read_text().rpartition(")")[2].split()
-                parents[int(entry.name)] = int(fields[1])
+            with contextlib.suppress(OSError):  # it has just ended
+                parents[int(entry.name)] = process_state(int(entry.name)).parent
     found, queue = list[int](), [root]
     while queue:
         parent = queue.pop(0)
@@ -28,12 +24,6 @@ def descendants(root: int) -> list[int]:
         found += below
         queue += below
     return found
-
-
-def activity(pid: int) -> tuple[str, float]:
-    """What a live process does just now, by /proc, and the seconds that it has computed so far."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return fields[0], (int(fields[11]) + int(fields[12])) / _TICKS_PER_SECOND
 
 
 def kill_descendants(root: int) -> None:

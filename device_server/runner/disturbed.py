@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Final
 
 from tilefarm.measurement import WallTime, disturbances_in_words
+from tilefarm.process_state import process_state
 
-_PROCESSOR: Final = 39 - 3
-"""Of `/proc/PID/stat`, see proc(5): fields count from 1, and the third follows the name."""
 _STOLEN: Final = 8
 _ROOT: Final = Path("/")
 
@@ -78,9 +77,10 @@ def host_counters(pid: int, root: Path = _ROOT) -> HostCounters:
 
 def core_of(pid: int, root: Path = _ROOT) -> int | None:
     """The core on which a process runs, or ran last; None where nobody tells it."""
-    _, _, fields = _text_of(root / f"proc/{pid}/stat").rpartition(")")
-    words = fields.split()
-    return int(words[_PROCESSOR]) if len(words) > _PROCESSOR else None
+    try:
+        return process_state(pid, root / "proc").core
+    except OSError:
+        return None
 
 
 def _number_after(key: str, text: str, place: int) -> int:

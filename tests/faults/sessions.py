@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from tilefarm.process_state import process_state
+
 from driver.processes import descendants, kill_descendants
 
 SURVIVED: Final = frozenset({0, -9, 3, 70, 75})
@@ -186,10 +188,9 @@ class Sessions:
 def began_at(pid: int) -> int:
     """When a process began, in clock ticks of the machine; 0 if it is no more."""
     try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
+        return process_state(pid).began_ticks
     except OSError:
         return 0
-    return int(stat.rpartition(")")[2].split()[19])
 
 
 def resident_nbytes(pid: int) -> int:

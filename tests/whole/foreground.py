@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from kit.living import lives
+
 from driver.processes import descendants
 
 
@@ -60,17 +62,9 @@ class Command:
     def survivors(self) -> set[int]:
         """Processes below it that still live, after they had a moment to end."""
         deadline = time.monotonic() + 8
-        while (alive := set(filter(_alive, self.seen))) and time.monotonic() < deadline:
+        while (alive := set(filter(lives, self.seen))) and time.monotonic() < deadline:
             time.sleep(0.1)
         return alive
-
-
-def _alive(pid: int) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return False
-    return state != "Z"
 
 
 def demo(out: Path, *words: str) -> list[str]:

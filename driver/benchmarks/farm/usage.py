@@ -11,28 +11,29 @@ from pathlib import Path
 from typing import Final, Self
 
 from tilefarm.closing import Closing
+from tilefarm.process_state import process_state
 from tilefarm.threads import Breakage, start_thread
 
 from driver.processes import descendants
 
 _SAMPLE_SECONDS: Final = 2.0
 _OWN: Final = "watch"
-_TICKS_PER_SECOND: Final = os.sysconf("SC_CLK_TCK")
 
 
 def processor_seconds(pid: int) -> float:
     """What a living process has computed so far, on all its threads."""
-    return sum(_ticks(pid)[:2]) / _TICKS_PER_SECOND
+    return process_state(pid).seconds
 
 
 def tree_seconds(roots: Iterable[int]) -> float:
     """What living processes and all below them have computed so far, with those that ended."""
-    ticks = 0
+    seconds = 0.0
     for root in roots:
         for pid in (root, *descendants(root)):
             with contextlib.suppress(OSError):  # It has just ended: its parent has what it used.
-                ticks += sum(_ticks(pid))
-    return ticks / _TICKS_PER_SECOND
+                state = process_state(pid)
+                seconds += state.seconds + state.children_seconds
+    return seconds
 
 
 def resident_nbytes(pid: int) -> int:
@@ -43,12 +44,6 @@ def resident_nbytes(pid: int) -> int:
 def peak_nbytes(pid: int) -> int:
     """The most memory that a living process has held."""
     return _status_nbytes(pid, "VmHWM")
-
-
-def _ticks(pid: int) -> list[int]:
-    """Of a process in itself and in the kernel, and the same of its children that ended."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return [int(field) for field in fields[11:15]]
 
 
 def _status_nbytes(pid: int, key: str) -> int:

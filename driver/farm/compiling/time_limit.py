@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Final
 
-from driver.processes import ASLEEP, activity
+from tilefarm.process_state import ASLEEP, process_state
 
 _LOOK_SECONDS: Final = 0.2
 PATIENCE: Final = 20.0
@@ -35,15 +35,16 @@ def overdue(pipe: Connection, pid: int, seconds: float) -> Overdue | None:
         pid: a child that was not waited for.
         seconds: that it may compute, or sleep on end.
     """
-    _, before = activity(pid)
+    before = process_state(pid).seconds
     began = active = time.monotonic()
     spent = before
     while not pipe.poll(min(seconds, _LOOK_SECONDS)):
         now, earlier = time.monotonic(), spent
-        state, spent = activity(pid)
+        state = process_state(pid)
+        spent = state.seconds
         if spent - before >= seconds:
             return Overdue(f"no answer within {seconds:g} s of processor time", True)
-        if state != ASLEEP or spent > earlier:
+        if state.does != ASLEEP or spent > earlier:
             active = now
         if now - active >= seconds:
             return Overdue(f"no answer, and asleep for {seconds:g} s", True)

@@ -16,6 +16,7 @@ from kit.children.blobs import Blobs
 from tilefarm.digest import Digest
 from tilefarm.errors import InfraError
 from tilefarm.measurement import Measurement, RunJob
+from tilefarm.process_state import process_state
 from tilefarm.target import TARGETS
 
 from device_server.runner.arena import arena
@@ -55,10 +56,6 @@ def zygote_of(children: Children) -> Zygote:
     return zygote
 
 
-def parent_of(pid: int) -> int:
-    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-
-
 def pid_of(child: RunnerChild) -> int:
     return child.process.pid
 
@@ -67,7 +64,7 @@ def test_children_are_this_process_s_own_and_each_is_another(children: Children)
     with children.child() as one, children.child() as other:
         pids = {pid_of(one), pid_of(other), zygote_of(children).process.pid}
         assert len(pids) == 3
-        assert {parent_of(pid) for pid in pids} == {os.getpid()}
+        assert {process_state(pid).parent for pid in pids} == {os.getpid()}
     assert not one.alive
     assert not other.alive
 
@@ -82,7 +79,7 @@ def test_an_accelerator_is_this_process_s_own_and_has_what_its_child_has_not(
         assert accelerator is not None
         accelerator.account(SECONDS)
         pid = accelerator.process.pid
-        assert parent_of(pid) == os.getpid()
+        assert process_state(pid).parent == os.getpid()
         try:
             ours, theirs = (sockets_of(each) for each in (pid_of(child), pid))
         except PermissionError:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
+from tilefarm.process_state import process_state
 
 
 def computing(pid: int) -> bool:
     """Whether a process has used a twentieth of a second, which `slow` takes on any machine."""
     try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except (FileNotFoundError, ProcessLookupError):
+        return process_state(pid).user_seconds > 1 / 20
+    except OSError:
         return False
-    return int(fields[11]) > os.sysconf("SC_CLK_TCK") // 20

@@ -18,6 +18,7 @@ from kit.children.proxied_tune import ProxiedLeases
 from kit.farm.parties import Parties
 from kit.farm.proxy import Proxy
 from kit.kernels.c_kernels import blobs
+from kit.living import lives
 from tilefarm.clock import SystemClock
 from tilefarm.closing import Closing
 from tilefarm.lease import Lease
@@ -221,15 +222,6 @@ class RealFarm(Closing):
         served = Served([*words, *proof], log, self.environment, program=self.program)
         self._stack.callback(served.close)
         return served
-
-
-def lives(pid: int) -> bool:
-    """Whether a process runs, or could."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return False
-    return stat.rpartition(")")[2].split()[0] != "Z"
 
 
 def gone(pids: Sequence[int], *, seconds: float = 10.0) -> bool:

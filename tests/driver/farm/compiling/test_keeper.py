@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from kit.farm.in_process import eventually
+from kit.living import lives
 
 from driver.farm.compiling.pipes import PipeChild
 from driver.processes import descendants
@@ -34,13 +35,6 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Pipe
     return lambda *words: PipeChild("kit.children.orphans", words, pipes=1, log=log, kept=True)
 
 
-def is_alive(pid: int) -> bool:
-    try:
-        return " Z " not in Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return False
-
-
 def test_one_that_is_ended_takes_all_along(start: Callable[..., PipeChild]) -> None:
     child = start()
     kept, left = child.pipes[0].recv()
@@ -48,8 +42,8 @@ def test_one_that_is_ended_takes_all_along(start: Callable[..., PipeChild]) -> N
     child.kill()
     child.kill()
     assert child.close() == 0
-    assert not is_alive(kept)
-    assert not is_alive(left)
+    assert not lives(kept)
+    assert not lives(left)
 
 
 def test_one_that_ends_takes_all_along_and_its_code_is_told(
@@ -59,8 +53,8 @@ def test_one_that_ends_takes_all_along_and_its_code_is_told(
     _, left = child.pipes[0].recv()
     with pytest.raises(EOFError):
         child.pipes[0].recv()
-    eventually(lambda: not is_alive(child.pid))
-    assert not is_alive(left)
+    eventually(lambda: not lives(child.pid))
+    assert not lives(left)
     assert child.close() == 7
 
 
@@ -71,9 +65,9 @@ def test_a_keeper_that_is_asked_to_end_takes_all_along(
     child = start()
     kept, left = child.pipes[0].recv()
     os.kill(child.pid, number)
-    eventually(lambda: not is_alive(child.pid))
-    assert not is_alive(kept)
-    assert not is_alive(left)
+    eventually(lambda: not lives(child.pid))
+    assert not lives(kept)
+    assert not lives(left)
     child.close()
 
 
@@ -83,7 +77,7 @@ def test_the_kept_one_goes_with_a_keeper_that_somebody_kills(
     child = start()
     kept, left = child.pipes[0].recv()
     os.kill(child.pid, signal.SIGKILL)
-    eventually(lambda: not is_alive(kept))
+    eventually(lambda: not lives(kept))
     os.kill(left, signal.SIGKILL)
     child.close()
 
@@ -96,4 +90,4 @@ def test_nothing_is_left_of_an_owner_that_was_killed(tmp_path: Path) -> None:
         assert owner.stdout is not None
         kept, left = map(int, owner.stdout.readline().split())
         owner.kill()
-    eventually(lambda: not is_alive(kept) and not is_alive(left))
+    eventually(lambda: not lives(kept) and not lives(left))
