@@ -27,13 +27,11 @@ from driver.report.step_times import StepTime
 
 SAMPLES: Final = 24
 """That go through a pipeline: enough that it is full most of the time."""
-_RUNS: Final = 5
-"""Of which the median counts: the processor's steps are timed by the clock."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class AcceleratedSamples:
-    """A pipeline and the median of its runs.
+    """A pipeline and its runs.
 
     Attributes:
         alone_ticks: a sample takes with nothing beside it; a tick is a nanosecond.
@@ -101,18 +99,15 @@ def accelerated_samples(
     slots = slots_program(network, traces, stages, made.offsets, made.nbytes)
     several = {name: _repeated(x, SAMPLES * network.batch) for name, x in inputs.items()}
     names = [output.name for output in network.outputs]
-    library = library or VtaLibrary()
-    runs = [
-        run_pipeline(slots, made, several, names, mhz=mhz, library=library) for _ in range(_RUNS)
-    ]
+    run = run_pipeline(slots, made, several, names, mhz=mhz, library=library or VtaLibrary())
     alone = answers_of(assembled(network, traces), several).outputs
     return AcceleratedSamples(
         made=made,
-        run=sorted(runs, key=lambda run: run.measured.makespan_ticks)[_RUNS // 2],
+        run=run,
         alone_ticks=sum(op.ticks for op in single.ops),
         alone_nbytes=pipeline(single, 1).nbytes,
         samples=SAMPLES * network.batch,
-        differing=max(differing_samples(run.outputs, alone) for run in runs),
+        differing=max(differing_samples(each, alone) for each in run.outputs),
     )
 
 

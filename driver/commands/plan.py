@@ -19,7 +19,7 @@ from driver.commands.options.shared import add_number, add_seed, add_target, add
 if TYPE_CHECKING:
     from driver.commands.network_plan import NetworkProblem
     from driver.memory import Plan, Problem
-    from driver.report.memory_page import ShownPlan
+    from driver.report.shown_plan import ShownPlan
 
 _EFFORT: Final = 100_000
 _SECONDS: Final = 60
@@ -125,7 +125,7 @@ def run(args: argparse.Namespace) -> int:
 
         return allocated(args)
     from driver.memory import Infeasible, Mode, plan
-    from driver.report.memory_page import ShownPlan
+    from driver.report.shown_plan import ShownPlan
 
     made = _problem(args)
     problem = made.problem
@@ -174,7 +174,7 @@ def _problem(args: argparse.Namespace) -> NetworkProblem:
 
 def _other(path: Path, problem: Problem) -> ShownPlan:
     from driver.memory import Plan, validate
-    from driver.report.memory_page import ShownPlan
+    from driver.report.shown_plan import ShownPlan
 
     other = Plan.from_json(_read(path))
     verdict = validate(problem, other)

@@ -22,13 +22,15 @@ from driver.memory import (
     plan,
     validate,
 )
-from driver.network import Network
+from driver.network import Network, NetworkStep
 from driver.program.model import alignment
 from driver.report.step_times import StepTime
 from driver.report.summary import ArenaPlan, ArenaRect
 
 ARENA: Final = "arena"
 """The name of the memory that is planned."""
+PROCESSOR: Final = "processor"
+"""The name of the engine that is not the accelerator."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +80,29 @@ def program_problem(
     best, _ = _chosen(problem)
     ops = {op.name: timed(op, times.get(op.name)) for op in problem.ops}
     return replace(_in_order(problem), ops=tuple(ops[name] for name in best.order))
+
+
+def serial_problem(network: Network, times: Mapping[str, StepTime]) -> Problem:
+    """The steps of a network one after the other, each on the engine of its place.
+
+    Args:
+        network: with its steps in the order in which they run.
+        times: of all steps by name.
+    """
+    names = [step.name for step in network.steps]
+    before = dict(zip(names, [(), *((name,) for name in names)], strict=False))
+    engine = {step.name: engine_of(step) for step in network.steps}
+    ops = tuple(
+        timed(replace(op, after=before[op.name], engine=engine[op.name]), times[op.name])
+        for op in _ops(network)
+    )
+    engines = tuple(Engine(name=name, in_order=False) for name in dict.fromkeys(engine.values()))
+    return replace(arena_problem(network, {}), ops=ops, engines=engines)
+
+
+def engine_of(step: NetworkStep) -> str:
+    """The engine of a step by name."""
+    return step.place if step.place == "accelerator" else PROCESSOR
 
 
 def timed(op: Op, time: StepTime | None) -> Op:

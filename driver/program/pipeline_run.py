@@ -1,8 +1,9 @@
 """Samples through a pipeline on the simulated accelerator and this processor: what that takes.
 
-Every stage of every sample really runs, in the order of the plan. The accelerator's take their
-cycles at its clock, the processor's what this one took; when they would have run beside each other
-follows from what each waits for: its operands, its engine, and whoever had its bytes before.
+Every stage of every sample really runs, in the order of the plan, a few times over. The
+accelerator's take their cycles at its clock, the processor's what this one took; when they would
+have run beside each other follows from what each waits for: its operands, its engine, and whoever
+had its bytes before.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from statistics import median
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,20 +24,24 @@ from driver.memory import Plan, Problem, replayed, validate
 from driver.program.pipeline import Pipeline, busiest_engine, sample_spans, unrolled
 from driver.program.slots import SlotsProgram
 
+RUNS: Final = 5
+"""The processor's stages are timed by the clock, which others disturb."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PipelineRun:
     """Samples that went through a pipeline.
 
     Attributes:
-        outputs: [samples, ...] by the network's names.
+        outputs: of each run, [samples, ...] by the network's names.
         planned: when all should have run.
-        measured: when it did; the plan of `problem`, which has the measured durations.
+        measured: when it did; the plan of `problem`, which has the measured durations: the median
+            of the runs for each stage of each sample.
         ticks_a_sample: from one answer to the next, when the pipeline was full.
         bound_ticks: what the busiest engine worked for each of these answers.
     """
 
-    outputs: Mapping[str, NDArray[np.float32]]
+    outputs: Sequence[Mapping[str, NDArray[np.float32]]]
     problem: Problem
     planned: Plan
     measured: Plan
@@ -83,9 +89,12 @@ def run_pipeline(
         code = Path(folder) / "network.so"
         code.write_bytes(slots.program.code)
         with library.session(code, _buffers(slots)) as session:
-            run = _Run(slots, made, session, inputs)
-            calls = {each.op: run.call(each.op) for each in plan.ops}
-    ticks = {name: _ticks(call, mhz) for name, call in calls.items()}
+            runs = [_Run(slots, made, session, inputs) for _ in range(RUNS)]
+            calls = [{each.op: run.call(each.op) for each in plan.ops} for run in runs]
+    answers = [run.answers(outputs) for run in runs]
+    ticks = {
+        op.name: round(median(_ticks(each[op.name], mhz) for each in calls)) for op in problem.ops
+    }
     measured = replayed(problem, plan, ticks)
     timed = replace(
         problem,
@@ -93,14 +102,14 @@ def run_pipeline(
     )
     verdict = validate(timed, measured)
     assert verdict, f"the pipeline as it ran is wrong ({verdict.name}): {verdict.why}"
-    count = _full(made, passes)
+    full = _full(made, passes)
     return PipelineRun(
-        outputs=run.answers(outputs),
+        outputs=answers,
         problem=timed,
         planned=plan,
         measured=measured,
-        ticks_a_sample=_ticks_a_sample(measured, count),
-        bound_ticks=_work(timed, passes, count),
+        ticks_a_sample=_ticks_a_sample(measured, full),
+        bound_ticks=_work(timed, full),
     )
 
 
@@ -172,20 +181,25 @@ def _ticks(call: TimedCall, mhz: int) -> int:
     return max(1, round(1e9 * seconds))
 
 
-def _full(made: Pipeline, passes: int) -> int:
-    """How many of the last samples came out of a full pipeline, in whole rounds; all where few."""
-    rounds = (passes - 1 - made.in_flight) // made.state.samples
-    return rounds * made.state.samples if rounds > 0 else passes
+def _full(made: Pipeline, passes: int) -> range:
+    """Samples between whose answers the pipeline was full, in whole rounds; all where they are few.
+
+    Beside the first ones and the last ones there are fewer than later and earlier.
+    """
+    rounds = (passes - 1 - 2 * made.in_flight) // made.state.samples
+    if rounds < 1:
+        return range(passes)
+    last = passes - made.in_flight
+    return range(last - rounds * made.state.samples, last)
 
 
-def _ticks_a_sample(plan: Plan, count: int) -> float:
-    """Between the answers of the last samples."""
+def _ticks_a_sample(plan: Plan, full: range) -> float:
+    """Between the answers of these samples."""
     ends = [0, *(end for _, end in sample_spans(plan))]
-    return (ends[-1] - ends[-1 - count]) / count
+    return (ends[full.stop] - ends[full.start]) / len(full)
 
 
-def _work(problem: Problem, passes: int, count: int) -> float:
-    """What the busiest engine works for each of the last samples."""
-    last = {str(sample) for sample in range(passes - count, passes)}
-    ops = tuple(op for op in problem.ops if op.name.rpartition("#")[2] in last)
-    return busiest_engine(replace(problem, ops=ops))[0] / count
+def _work(problem: Problem, full: range) -> float:
+    """What the busiest engine works for each of these samples."""
+    ops = tuple(op for op in problem.ops if int(op.name.rpartition("#")[2]) in full)
+    return busiest_engine(replace(problem, ops=ops))[0] / len(full)

@@ -20,11 +20,10 @@ from driver.memory import Buffer, Engine, Memory, Op, Problem
 from driver.memory.allocate import Allocation, Interval, allocate
 from driver.memory.dependencies import dependencies
 from driver.network import Network, NetworkStep
-from driver.program.arena import ARENA, arena_problem
+from driver.program.arena import ARENA, PROCESSOR, arena_problem, engine_of
 from driver.program.model import alignment
 from driver.report.step_times import Basis, StepTime
 
-PROCESSOR: Final = "processor"
 _NODES: Final = 50_000
 _SECONDS: Final = 60.0
 """Only on a machine that hardly gets on: `_NODES` end the search."""
@@ -126,7 +125,7 @@ def _stage(
     first, last = run[0], run[-1]
     return Stage(
         name=first.name if len(run) == 1 else f"{first.name} to {last.name}",
-        engine=PROCESSOR if first.place == "cpu" else first.place,
+        engine=engine_of(first),
         steps=run,
         inner=dict(zip(lives, found.offsets, strict=True)),
         inner_nbytes=found.peak_nbytes,

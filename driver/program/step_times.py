@@ -59,7 +59,7 @@ def kernel_times(network: Network, folder: Path) -> dict[str, StepTime]:
     with TrialStore(folder / "records.sqlite", read_only=True) as store:
         best = {work: store.best(work.digest, clock) for work, _ in network.workloads()}
     return {
-        step.name: _of_trial(trial, network.target)
+        step.name: trial_time(trial, network.target)
         for step in network.steps
         if (trial := best.get(step.workload)) is not None
     }
@@ -156,7 +156,8 @@ def _modelled(step: NetworkStep, network: Network) -> float:
     return _CALL_NANOSECONDS + max(step.macs, made) * _ELEMENT_NANOSECONDS
 
 
-def _of_trial(trial: Trial, target: Target) -> StepTime:
+def trial_time(trial: Trial, target: Target) -> StepTime:
+    """What a good trial took, as a kernel alone."""
     if trial.cycles:
         return _exact(Basis.KERNEL, trial.cycles * 1000 / clock_mhz(target))
     time = trial.wall_time

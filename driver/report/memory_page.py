@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 
 from tilefarm.plural import plural
 from tilefarm.printable import page_text as escape
@@ -13,19 +12,11 @@ from driver.memory.activities import Activity, Lead, activities, busy_ticks, lan
 from driver.report.html import html_page
 from driver.report.memory_gantt import memory_gantt
 from driver.report.memory_map import memory_map
+from driver.report.shown_plan import ShownPlan
 from driver.report.tables import table
 
 _MOST_ROWS = 200
 _MOST_LEADS = 12
-
-
-@dataclass(frozen=True, slots=True)
-class ShownPlan:
-    """A plan under the name that people know it by."""
-
-    name: str
-    problem: Problem
-    plan: Plan
 
 
 def memory_page(shown: tuple[ShownPlan, ...]) -> str:
@@ -45,7 +36,7 @@ def _plan(shown: ShownPlan, end: int) -> str:
     done = activities(problem, plan)
     body = f"<p class=sub>{escape(plan.method)}</p><div class=tiles>{_tiles(plan)}</div>"
     body += f"<h2>Engines</h2>{memory_gantt(done, lanes(problem), end)}"
-    body += _engine_table(problem, done, plan.makespan_ticks)
+    body += engine_table(problem, done, plan.makespan_ticks)
     for memory in problem.memories:
         mine = [r for r in plan.residencies if r.memory == memory.name]
         if mine:
@@ -72,7 +63,8 @@ def _tiles(plan: Plan) -> str:
     )
 
 
-def _engine_table(problem: Problem, done: tuple[Activity, ...], end: int) -> str:
+def engine_table(problem: Problem, done: tuple[Activity, ...], end: int) -> str:
+    """How busy each engine is, and how much of that is critical."""
     rows = []
     for lane in lanes(problem):
         mine = [each for each in done if each.lane == lane]

@@ -13,6 +13,7 @@ from driver.report.gantt_chart import gantt_chart
 from driver.report.html import html_page
 from driver.report.noise_chart import noise_chart
 from driver.report.plan_chart import plan_chart
+from driver.report.plans_section import plans_section
 from driver.report.profile_chart import profile_section
 from driver.report.progress_chart import progress_chart
 from driver.report.space_chart import space_section
@@ -91,6 +92,8 @@ def _sections(summary: RunSummary) -> list[tuple[str, str]]:
             f"; without sharing {count(plan.unshared_nbytes)}</p>"
         )
         sections.append(("Memory of intermediate tensors", words + arena_chart(plan)))
+    if summary.memory:
+        sections.append(("Engines and memory, as planned", plans_section(summary.memory)))
     sections.append(("Layers", layer_table(summary.layers)))
     sections.append(("Failed trials", failure_table(summary)))
     if summary.sessions:

@@ -19,6 +19,7 @@ from driver.report.cost import NOT_KNOWN, Cost, gain, total
 from driver.report.noise_chart import NoiseRow
 from driver.report.profile import Profile, remark_on_whole
 from driver.report.profile_rows import profile_document
+from driver.report.shown_plan import NetworkPlans
 from driver.run_events import Span, TimeBreakdown
 
 
@@ -306,6 +307,7 @@ class RunSummary:
         network_seconds: by the clock, where that tells what kernels take; all of the program's.
         profile: what the layers of the assembled program take on a device, one by one.
         network_time: what they take at the clock of the target's board, in words.
+        memory: when its steps run on which engine, and where tensors lie meanwhile.
         comparison: with another library on the same machine, if that was wanted.
         spaces: what the search saw of each workload's space.
         noise: of every layer, if the promise was broken at first.
@@ -326,6 +328,7 @@ class RunSummary:
     network_cycles: int | None = None
     network_seconds: float | None = None
     network_time: str = ""
+    memory: NetworkPlans | None = None
     profile: Profile | None = None
     comparison: Comparison | None = None
     spaces: tuple[SpaceRow, ...] = ()
@@ -385,7 +388,7 @@ class RunSummary:
 def brief(summary: RunSummary) -> Mapping[str, Any]:
     """The summary as a JSON document without what only pictures need (spans, trials, events)."""
     document = asdict(summary)
-    for key in ("spans", "trials", "arena", "timeline", "noise", "profile"):
+    for key in ("spans", "trials", "arena", "timeline", "noise", "profile", "memory"):
         del document[key]
     document |= document.pop("run") | document.pop("session")
     document["workloads"] = [row.document() for row in summary.workloads]

@@ -22,7 +22,10 @@ from driver.environment import machine, versions
 from driver.farm.run_resources import Folders, RunResources
 from driver.farm.scratch import scratch_folder
 from driver.program.arena import Arena, plan_arena
+from driver.program.network_plans import network_plans
+from driver.program.step_times import trial_time
 from driver.report import write_report
+from driver.report.shown_plan import NetworkPlans
 from driver.report.summary import RunOrigin, RunSummary, SessionFigures, SpaceRow
 from driver.report.terminal.ended import Ended, Listener
 from driver.report.terminal.interrupts import Interrupts
@@ -227,6 +230,21 @@ class _TuningRun:
         }
         return plan_arena(prepared.network, cycles)
 
+    def _plans(
+        self, prepared: Prepared, store: TrialStore, done: Finished | None
+    ) -> NetworkPlans | None:
+        """How the program runs; None where there is none."""
+        if done is None:
+            return None
+        network = prepared.network
+        best = {task.workload: best_of(task, store) for task in prepared.tasks.values()}
+        kernels = {
+            step.name: trial_time(trial, network.target)
+            for step in network.steps
+            if (trial := best.get(step.workload)) is not None
+        }
+        return network_plans(network, kernels, done.profile)
+
     def _summary(
         self,
         prepared: Prepared,
@@ -248,9 +266,7 @@ class _TuningRun:
                 model_digest=prepared.files.model_digest.hex,
                 target=target.name,
                 target_digest=target.digest.hex,
-                began=datetime.fromtimestamp(context.wall_origin, UTC).isoformat(
-                    timespec="seconds"
-                ),
+                began=_in_utc(context.wall_origin),
                 seed=settings.seed,
                 proposer=settings.proposer,
                 has_accelerator=target.has_accelerator,
@@ -276,6 +292,7 @@ class _TuningRun:
             plans=prepared.judged.plans,
             network_cycles=cycles,
             network_seconds=done.network_seconds if done else None,
+            memory=self._plans(prepared, store, done),
             profile=done.profile if done else None,
             comparison=done.comparison if done else None,
             network_time=target.board.time_of(cycles) if cycles else "",
@@ -308,6 +325,10 @@ class _TuningRun:
         if done is not None:
             paths.insert(0, ("program", folder.program))
         return tuple((what, readable(path)) for what, path in paths)
+
+
+def _in_utc(wall_seconds: float) -> str:
+    return datetime.fromtimestamp(wall_seconds, UTC).isoformat(timespec="seconds")
 
 
 def _plain_settings(settings: TuneSettings) -> dict[str, object]:

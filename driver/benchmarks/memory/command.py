@@ -10,17 +10,29 @@ from typing import Any, Final
 
 from driver.benchmarks.command_line import add_gate, gated, tell
 from driver.benchmarks.figures import Figure, figure_table
-from driver.benchmarks.memory import challenging, choices, everyday, orders, schedules, tight
+from driver.benchmarks.memory import (
+    challenging,
+    choices,
+    everyday,
+    networks,
+    orders,
+    schedules,
+    tight,
+)
 from driver.environment import machine
 
 _EPILOG: Final = """\
 examples:
   tilefarm bench memory
   tilefarm bench memory --files ../shared/minimalloc --gate
+  tilefarm bench memory --zoo ../shared/zoo
 
-The folder holds the challenging suite of google/minimalloc, A.1048576.csv to K.1048576.csv; without
-it there are generated problems alone. Seconds are those of one processor. Nodes of the exact search
-are the same on every machine. Optima of schedules are proven by OR-Tools, where it is installed.
+The folder of files holds the challenging suite of google/minimalloc, A.1048576.csv to
+K.1048576.csv; without it there are generated problems alone. The zoo's folder has models whose
+samples are sent through accelerator and processor, and through two threads (VWW and a transformer
+block, beside SqueezeNet): a sample's time is told by what the busiest engine works for it. Seconds
+are those of one processor. Nodes of the exact search are the same on every machine. Optima of
+schedules are proven by OR-Tools, where it is installed.
 
 exit codes: 0 done; 1 a goal is missed, with --gate; 2 bad input
 """
@@ -30,6 +42,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options and the examples."""
     parser.add_argument(
         "--files", type=Path, metavar="FOLDER", help="also the challenging suite of MiniMalloc"
+    )
+    parser.add_argument(
+        "--zoo", type=Path, metavar="FOLDER", help="also whole networks, some of this folder"
     )
     add_gate(parser)
     parser.epilog = _EPILOG
@@ -49,6 +64,8 @@ def run(args: argparse.Namespace) -> int:
     )
     groups["schedules with transfers"] = schedules.figures(time.process_time)
     groups["operations that may run again, results in their operands' places"] = choices.figures()
+    if args.zoo is not None:
+        groups["networks, several samples in flight"] = networks.figures(args.zoo)
     tell(args, _lines(groups), lambda: _document(groups))
     return gated(args, [figure for figures in groups.values() for figure in figures])
 

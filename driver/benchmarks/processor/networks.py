@@ -155,7 +155,7 @@ class NetworkBench:
         graph = import_model(files.model)
         calibration = files.calibration
         if calibration is None and not graph.ranges:
-            calibration = _random_samples(graph, folder / "samples.npz")
+            calibration = random_samples(graph, folder / "samples.npz")
         began = time.monotonic()
         summary = self._tuned(files.model, calibration, threads, folder / "out", self.trials)
         took = time.monotonic() - began
@@ -274,7 +274,7 @@ def _peers(
     }
 
 
-def _random_samples(graph: Graph, to: Path) -> Path:
+def random_samples(graph: Graph, to: Path) -> Path:
     """Write random inputs in the layout of the model's file."""
     rng = np.random.default_rng(0)
     arrays: dict[str, Any] = {

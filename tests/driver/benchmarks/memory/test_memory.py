@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 from kit.allocating import no_allocator
 from kit.built import require
-from tilefarm.errors import DataError
+from tilefarm.errors import DataError, SettingsError
 
 from driver.benchmarks.memory import (
     challenging,
     command,
     everyday,
+    networks,
     orders,
     schedules,
     tight,
@@ -43,7 +44,7 @@ def test_rows_with_goals(
     monkeypatch.setattr(orders, "SEEDS", {"random wires": 1, "searched cells": 1})
     monkeypatch.setattr(schedules, "GRAPHS", 1)
     monkeypatch.setattr(schedules, "LARGE", {20: 60.0})
-    args = argparse.Namespace(files=None, json=True, gate=True)
+    args = argparse.Namespace(files=None, zoo=None, json=True, gate=True)
     assert command.run(args) == 0
     groups = json.loads(capsys.readouterr().out)["groups"]
     rows = {row["name"]: row for figures in groups.values() for row in figures}
@@ -52,7 +53,7 @@ def test_rows_with_goals(
     assert rows["proven orders"]["value"] == 2
     assert 0 < rows["20 operations"]["value"] < 60
     assert rows["breadth-first, all"]["value"] > rows["as written, all"]["value"] > 1
-    args = argparse.Namespace(files=None, json=False, gate=False)
+    args = argparse.Namespace(files=None, zoo=None, json=False, gate=False)
     assert command.run(args) == 0
     assert "mean of a graph" in capsys.readouterr().out
 
@@ -60,3 +61,8 @@ def test_rows_with_goals(
 def test_a_folder_without_the_suite_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"A\.1048576\.csv"):
         challenging.figures(tmp_path, lambda: 0.0)
+
+
+def test_a_zoo_without_its_models_is_told(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"vww_int8_qdq\.onnx is not there"):
+        networks.figures(tmp_path)
