@@ -37,7 +37,7 @@ Instance random_instance(std::mt19937& random) {
   for (int at = 0; at < steps; at++) {
     const int64_t nbytes = pick(0, 6);
     made.buffers.push_back({nbytes, (nbytes + 1) / 2 * 2, 2, -1, 0, false, pick(0, 9) == 0,
-                            {2, pick(1, 3)}, {1, pick(1, 3)}, -1, {at}});
+                            {2, pick(1, 3)}, {1, pick(1, 3)}, pick(0, 2) ? -1 : at, {at}});
     Step step{0, pick(1, 5), false, {}, {}, {at}, {at}, {}, {}};
     for (int reads = at ? pick(1, 2) : 0; reads > 0; reads--) {
       const int from = pick(std::max(0, at - 4), at - 1);
@@ -46,6 +46,7 @@ Instance random_instance(std::mt19937& random) {
       step.uses.push_back(from);
       made.steps[from].after.push_back(at);
       made.buffers[from].users.push_back(at);
+      if (made.buffers[from].nbytes == nbytes) step.in_place.emplace_back(from, at);
     }
     made.steps.push_back(step);
   }
@@ -92,9 +93,13 @@ void check_memory(int number, const Instance& instance, const Decoded& found, bo
   }
   for (const auto& a : found.actions) {
     if (a.token < 0) continue;
+    const auto& pairs = instance.steps[a.token].in_place;
     for (const int buffer : instance.steps[a.token].uses) {
+      const bool gives = std::any_of(pairs.begin(), pairs.end(),
+                                     [&](const auto& pair) { return pair.first == buffer; });
       CHECK(std::any_of(found.residencies.begin(), found.residencies.end(), [&](const auto& r) {
-        return r.buffer == buffer && r.begin <= a.begin && a.end <= r.end;
+        const bool is_taken = gives && r.end == a.begin;
+        return r.buffer == buffer && r.begin <= a.begin && (is_taken || a.end <= r.end);
       }));
     }
   }
@@ -105,6 +110,7 @@ void check_memory(int number, const Instance& instance, const Decoded& found, bo
 int main() {
   int found = 0;
   int moved = 0;
+  int again = 0;
   for (int number = 0; number < kCases; number++) {
     std::mt19937 random(number);
     const Instance instance = random_instance(random);
@@ -115,9 +121,12 @@ int main() {
         check_memory(number, instance, each, is_placed);
         found++;
         moved += each.extra_nbytes > 0;
+        again += std::any_of(each.actions.begin(), each.actions.end(), [](const auto& a) {
+          return a.token < 0 && move_of(a.token) == TILEFARM_MEMORY_AGAIN;
+        });
       }
     }
   }
   const int number = -1;
-  CHECK(found > kCases && moved > kCases / 4);
+  CHECK(found > kCases && moved > kCases / 4 && again > kCases / 4);
 }

@@ -29,9 +29,11 @@ from driver.memory import (
     plan,
     validate,
 )
-from driver.memory.feasible.actions import ActionKind
+from driver.memory.feasible.actions import ActionKind, Schedule
 from driver.memory.feasible.graph import graph_of
 from driver.memory.feasible.list_scheduler import list_schedule
+from driver.memory.feasible.residents import Residents
+from driver.memory.feasible.timeline import Timeline
 from driver.memory.instance import instance_of
 from driver.memory.linear_scan import BufferRequest, LinearScan
 
@@ -271,6 +273,10 @@ def test_m1_a_chain_goes_step_by_step() -> None:
     needs = dict.fromkeys("uvwx", 20)
     refused = plan(tasks(text, needs, capacity=10), mode=Mode.FEASIBLE)
     assert refused == Infeasible(op="u", memory="bin", demand_nbytes=20, capacity_nbytes=10)
+    full = tasks(text, capacity=10)
+    (bin_,) = full.memories
+    full = replace(full, memories=(replace(bin_, reserved=((0, 10),)),))
+    assert isinstance(plan(full, mode=Mode.FEASIBLE), Infeasible), "a memory of no bytes"
 
 
 @pytest.mark.parametrize(
@@ -314,7 +320,31 @@ def test_m5_fragmentation_costs_a_step_unless_addresses_follow_consumers() -> No
     assert (begins(found)["c"], found.makespan_ticks) == (2, 4)
 
 
-def test_m8_m9_what_an_operation_waits_for_and_demands() -> None:
+def test_m9_what_an_operation_demands_is_its_own_and_what_it_loads() -> None:
+    """B is only asked once A is placed, and then A is there: its published demand, {2, 2, 3}, is
+    that of an operation that is not ready.
+    """
+    text = "D ->In\nI ->ain\nI ->bin\nD In ain->A\nD In A bin->B"
+    sizes = {"In": 3, "A": 3, "ain": 4, "B": 2, "bin": 2}
+    problem = replace(graph(text, sizes, 10), memories=scratchpad(10, alignment=1))
+    instance = instance_of(problem)
+    steps = graph_of(problem, instance, instance.arranged(lambda at: at))
+    schedule = Schedule()
+    residents = Residents(problem, steps, schedule)
+    timeline = Timeline(problem, steps, schedule, residents)
+    timeline.place(0)
+    assert residents.allocate()
+
+    def demand(step: int) -> list[int]:
+        return sorted(instance.buffers[each].nbytes for each in timeline.need(step))
+
+    assert demand(3) == [3, 4]
+    timeline.place(3)
+    assert residents.allocate()
+    assert demand(4) == [2, 2]
+
+
+def test_m8_what_an_operation_waits_for() -> None:
     text = "D ->In\nI ->wa\nI ->wb\nI ->wc\nD In wa->A\nD In A wb->B\nD In A B wc->C"
     instance = instance_of(graph(text, equal("In wa wb wc A B C", 1)))
     waits = {name: instance.steps[at].before for name, at in (("A", 4), ("B", 5), ("C", 6))}
