@@ -8,7 +8,6 @@ from typing import Final
 
 import numpy as np
 import onnx
-from onnx.reference import ReferenceEvaluator
 
 from driver.network.frontend.call import Array, OnnxCall, RefusedError, Scope
 from driver.network.frontend.file import tensor_array
@@ -63,6 +62,8 @@ _NOTHING: Final = np.zeros(0, np.int64)
 
 def _by_reference(call: OnnxCall, operands: Sequence[Array]) -> tuple[Array, ...]:
     """What the reference makes of a node; reals of unlike precision are brought to the best."""
+    from onnx.reference import ReferenceEvaluator  # few networks need what takes a tenth of a start
+
     if call.operator in _GROWING:
         shape = [int(extent) for extent in _GROWING[call.operator](operands)]
         if math.prod(shape) > _MOST_ELEMENTS:  # which only a broken file asks for
