@@ -66,10 +66,13 @@ class ResidualModel:
         own = noises == 0.0
         squares = float(rest[own] @ rest[own])
         self._variance = (_USUAL_WEIGHT * usual**2 + squares) / (_USUAL_WEIGHT + own.sum())
-        near = _kernel(known, known) + np.diag(_NOISE + noises)
-        lower = np.linalg.cholesky(near)
-        self._half = np.linalg.solve(lower, _kernel(known, self._candidates))
-        self._means = self._mean + self._half.T @ np.linalg.solve(lower, rest)
+        self._squares = (self._candidates**2).sum(axis=1)
+        squares_known = (known**2).sum(axis=1)
+        near = _kernel(known, squares_known, known, squares_known) + np.diag(_NOISE + noises)
+        whiten = np.linalg.inv(np.linalg.cholesky(near))
+        like = _kernel(known, squares_known, self._candidates, self._squares)
+        self._half = whiten @ like
+        self._means = self._mean + self._half.T @ (whiten @ rest)
         self._left = np.maximum(1.0 - (self._half**2).sum(axis=0), 0.0)
 
     @property
@@ -79,16 +82,19 @@ class ResidualModel:
 
     def suppose(self, at: int) -> None:
         """That one candidate turns out as it is expected to: its like are less unsure then."""
-        like = _kernel(self._candidates[at : at + 1], self._candidates)[0]
+        here = slice(at, at + 1)
+        like = _kernel(
+            self._candidates[here], self._squares[here], self._candidates, self._squares
+        )[0]
         like -= self._half[:, at] @ self._half
         row = like / np.sqrt(self._left[at] + _NOISE)
         self._half = np.concatenate([self._half, row[None]])
         self._left = np.maximum(self._left - row**2, 0.0)
 
 
-def _kernel(a: Floats, b: Floats) -> NDArray[np.float64]:
-    """Likeness of every row to every other: Matérn, and their product; 1 to itself."""
-    product, of_a, of_b = a @ b.T, (a**2).sum(axis=1)[:, None], (b**2).sum(axis=1)[None]
+def _kernel(a: Floats, squares_a: Floats, b: Floats, squares_b: Floats) -> NDArray[np.float64]:
+    """Likeness of rows to others, by their squared lengths: Matérn, and product; 1 to itself."""
+    product, of_a, of_b = a @ b.T, squares_a[:, None], squares_b[None]
     far = np.sqrt(3.0 * np.maximum(of_a + of_b - 2.0 * product, 0.0)) / _LENGTH
     like = (1.0 + far) * np.exp(-far) + product
     return np.asarray(like / np.sqrt((1.0 + of_a) * (1.0 + of_b)))
