@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from driver.memory import Plan, Problem
     from driver.report.shown_plan import ShownPlan
 
-_EFFORT: Final = 100_000
 _SECONDS: Final = 60
 
 EPILOG: Final = """\
@@ -64,7 +63,9 @@ A problem says what there is, in JSON; what a row lacks is as here:
 Besides: a memory's `reserved` [[offset, bytes], ...]; a buffer's `memory`, `alignment`,
 `pinned_at`, `group` (buffers that share an offset), `view_of` with `view_offset`, and `spillable`;
 an operation's `samples` instead of a duration (their median counts, and the plan is replayed with
-them: how long it takes then, and what is critical), `after` (names), and `takes_all` instances.
+them: how long it takes then, and what is critical), `after` (names), `takes_all` instances,
+`repeatable` (it may run again instead of moving its result), and `in_place` [[operand, result],
+...] (the result may take the operand's place, where nobody needs that any more).
 Durations are whole ticks of whatever length. The first engine and memory are meant where none is
 named. The given order of operations says which content is read; engines that are `in_order` keep
 it, others run what is ready.
@@ -85,6 +86,8 @@ exit codes: 0 done; 1 there is no plan: the reason is told; 2 bad input
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options and the examples."""
+    from driver.memory.planner import EFFORT
+
     option = parser.add_argument
     option("model", metavar=f"{MODEL}|PROBLEM.json|FILE.csv", help="a network, or a problem")
     option(
@@ -108,7 +111,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         " solver (OR-Tools, an extra), for small problems (default: best)",
     )
     add_number(parser, "capacity", "bytes that a FILE.csv may take, 0 for any", default=0, least=0)
-    add_number(parser, "effort", "operations that the search decodes", default=_EFFORT)
+    add_number(parser, "effort", "operations that the search decodes", default=EFFORT)
     add_number(parser, "seconds", "after which the best so far is taken", default=_SECONDS)
     add_seed(parser, "of the search")
     add_throughput(parser)
