@@ -33,7 +33,7 @@ from driver.program.pipeline import Pipeline, pipeline, unrolled
 from driver.report.cost import microseconds
 
 SAMPLES: Final = 24
-TURNS: Final = 4
+TURNS: Final = 8
 _TURN_SECONDS: Final = 0.4
 _STRETCH_SECONDS: Final = 4e-4
 """Of calls that are looked at together, one at least: others leave us alone for about so long."""

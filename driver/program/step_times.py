@@ -27,10 +27,12 @@ from tuner.trial_store import TrialStore
 ASSUMED_MHZ: Final = 100
 """An accelerator's clock where its target names no board: that of the boards it is built for."""
 
-_CALL_NANOSECONDS: Final = 1000.0
-"""Of a call that does next to nothing, as a profile tells it."""
-_ELEMENT_NANOSECONDS: Final = 1.0
-"""Of a step of the processor, by what it makes: quantizing and the like without vectors."""
+_CALL_NANOSECONDS: Final = (1000.0, 50.0)
+"""Of a call that does next to nothing, as a profile tells it: beside an accelerator it is timed by
+itself, on a processor alone among many.
+"""
+_ELEMENT_NANOSECONDS: Final = (1.0, 0.1)
+"""Of a step of the processor, by what it makes: without vectors beside an accelerator."""
 _MACS_PER_NANOSECOND: Final = 100.0
 """Of a searched kernel on a processor: a fifth of what one core with dot products multiplies."""
 _AGAIN: Final = "the same `tilefarm tune` once more writes it anew, and measures nothing twice"
@@ -151,9 +153,10 @@ def _modelled(step: NetworkStep, network: Network) -> float:
         cycles = lower_bound_cycles(step.workload, network.target)
         return cycles * 1000 / clock_mhz(network.target)
     made = sum(math.prod(network.tensors[name].shape) for name in step.outputs)
+    alone = int(not network.target.has_accelerator)
     if network.is_searched(step):
-        return _CALL_NANOSECONDS + step.macs / _MACS_PER_NANOSECOND
-    return _CALL_NANOSECONDS + max(step.macs, made) * _ELEMENT_NANOSECONDS
+        return _CALL_NANOSECONDS[alone] + step.macs / _MACS_PER_NANOSECOND
+    return _CALL_NANOSECONDS[alone] + max(step.macs, made) * _ELEMENT_NANOSECONDS[alone]
 
 
 def trial_time(trial: Trial, target: Target) -> StepTime:
