@@ -53,6 +53,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Do it; the exit code."""
     groups: dict[str, list[Figure]] = {}
+    if args.zoo is not None:
+        groups["networks, several samples in flight"] = networks.figures(args.zoo)
     if args.files is not None:
         groups["MiniMalloc's challenging suite, offsets within 1,048,576 bytes"] = (
             challenging.figures(args.files, time.process_time)
@@ -64,8 +66,6 @@ def run(args: argparse.Namespace) -> int:
     )
     groups["schedules with transfers"] = schedules.figures(time.process_time)
     groups["operations that may run again, results in their operands' places"] = choices.figures()
-    if args.zoo is not None:
-        groups["networks, several samples in flight"] = networks.figures(args.zoo)
     tell(args, _lines(groups), lambda: _document(groups))
     return gated(args, [figure for figures in groups.values() for figure in figures])
 
