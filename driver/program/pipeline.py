@@ -12,6 +12,7 @@ from math import ceil, lcm
 from typing import Final
 
 from tilefarm.errors import SettingsError
+from tilefarm.plural import plural
 
 from driver.memory import (
     Bound,
@@ -97,7 +98,7 @@ def pipeline(single: Problem, in_flight: int = 0) -> Pipeline:
                 break
     if not states:
         raise SettingsError(
-            f"{in_flight} samples in flight lead to no pattern that repeats", "fewer samples"
+            f"{plural(in_flight, 'sample')} in flight: no pattern that repeats", "fewer samples"
         )
     fastest = min(state.ticks_a_sample for state in states)
     state = next(each for each in states if each.ticks_a_sample <= _AS_GOOD * fastest)
@@ -160,7 +161,7 @@ def unrolled(made: Pipeline, samples: int) -> tuple[Problem, Plan]:
             ),
             Bound(name="live bytes", nbytes=_live_nbytes(made.single, residencies), memory=ARENA),
         ),
-        method=f"{made.in_flight} samples in flight, the oldest first",
+        method=f"{plural(made.in_flight, 'sample')} in flight, the oldest first",
     )
     verdict = validate(problem, plan)
     assert verdict, f"the plan is wrong ({verdict.name}): {verdict.why}"
