@@ -8,6 +8,7 @@ from typing import Final, TypeAlias
 
 from driver.network.frontend.call import OnnxCall, RefusedError, Result, Scope
 from driver.network.frontend.constants import CONSTANT_OPERATORS
+from driver.network.frontend.custom.operator import is_defined_elsewhere
 from driver.network.frontend.custom.plugins import custom_operator_of
 from driver.network.frontend.custom.rule import lower_custom
 from driver.network.frontend.integers import layers, qdq_pairs, qlinear
@@ -138,7 +139,7 @@ def check_supported(call: OnnxCall) -> None:
     if call.domain == "com.microsoft" and call.operator in microsoft.RULES:
         return
     if call.domain:
-        by_plugin = "" if call.domain == "com.microsoft" else " without a --plugin"
+        by_plugin = "" if is_defined_elsewhere(call.domain) else " without a --plugin"
         raise RefusedError(f"operators of the domain {call.domain!r} are not supported{by_plugin}")
     known = (RULES, COMPOSITIONS, CONSTANT_OPERATORS)
     if not any(call.operator in each for each in known):

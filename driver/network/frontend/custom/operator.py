@@ -29,8 +29,8 @@ from compile_worker.te.script import Script, script
 
 Reference: TypeAlias = Callable[..., Any]
 ShapeRule: TypeAlias = Callable[..., tuple[int, ...]]
-_OURS: Final = ("", "ai.onnx", "ai.onnx.ml", "com.microsoft")
-"""Domains whose operators mean what others have written down."""
+_DEFINED: Final = ("ai.onnx", "com.microsoft")
+"""How domains begin whose operators mean what others have written down."""
 
 
 @dataclass(slots=True)
@@ -76,6 +76,11 @@ class CustomOperator:
         return function
 
 
+def is_defined_elsewhere(domain: str) -> bool:
+    """Whether a domain's operators mean what others have written down."""
+    return not domain or domain.startswith(_DEFINED)
+
+
 def custom_operator(
     domain: str, name: str, *, shape: ShapeRule | None = None, flat: bool = False
 ) -> Callable[[Callable[..., None]], CustomOperator]:
@@ -91,7 +96,7 @@ def custom_operator(
         SettingsError: the domain is one whose operators are defined elsewhere.
         ScriptError: the function is no script.
     """
-    if domain in _OURS:
+    if is_defined_elsewhere(domain):
         raise SettingsError(
             f"{domain or 'ai.onnx'}.{name}: operators of that domain are defined elsewhere",
             "a domain of your own, as com.example, in the model as well",
