@@ -10,6 +10,7 @@ from tilefarm.measurement import Trial
 from tilefarm.space import Point, SearchSpace
 
 from tuner.candidate_pool import CandidatePool
+from tuner.measured_rows import MeasuredRows
 from tuner.sampler import Sampler
 from tuner.search import Rows
 
@@ -27,7 +28,7 @@ class Evolution:
         self._rng = np.random.default_rng(seed)
         self._sampler = Sampler(space)
         self._candidates = CandidatePool(self._sampler, self._rng)
-        self._measured: list[tuple[float, Rows]] = []
+        self._measured = MeasuredRows(self._sampler, self._candidates)
 
     def ask(self, n: int) -> list[Point]:
         bred = self._rng.binomial(n, 1 - _EXPLORE_SHARE) if self._is_mature else 0
@@ -35,20 +36,14 @@ class Evolution:
         return points + self._candidates.take(self._candidates.sample(n - len(points)))
 
     def tell(self, trials: Sequence[Trial]) -> None:
-        for trial in trials:
-            point = dict(trial.point)
-            self._candidates.mark(point)
-            full = self._sampler.complete(point)
-            if (cost := trial.cost) is not None and full is not None:
-                self._measured.append((cost, self._sampler.row(full)))
-        self._measured.sort(key=lambda pair: pair[0])
+        self._measured.tell(trials)
 
     @property
     def _is_mature(self) -> bool:
         return len(self._measured) >= _FIRST_GENERATION
 
     def _children(self, n: int) -> Rows:
-        parents = np.asarray([row for _, row in self._measured[:_PARENTS]])
+        parents = self._measured.rows[:_PARENTS]
         if not n:
             return np.empty((0, len(self._sampler.names)), dtype=np.int64)
         pairs = np.minimum(

@@ -10,6 +10,7 @@ from tilefarm.measurement import Trial
 from tilefarm.space import Point, SearchSpace
 
 from tuner.candidate_pool import CandidatePool
+from tuner.measured_rows import MeasuredRows
 from tuner.sampler import Sampler
 from tuner.search import Rows
 
@@ -29,7 +30,7 @@ class Genetic:
         self._rng = np.random.default_rng(seed)
         self._sampler = Sampler(space)
         self._candidates = CandidatePool(self._sampler, self._rng)
-        self._measured: list[tuple[float, Rows]] = []
+        self._measured = MeasuredRows(self._sampler, self._candidates, 2 * _POPULATION)
 
     def ask(self, n: int) -> list[Point]:
         points: list[Point] = []
@@ -38,18 +39,10 @@ class Genetic:
         return points + self._candidates.take(self._candidates.sample(n - len(points)))
 
     def tell(self, trials: Sequence[Trial]) -> None:
-        for trial in trials:
-            point = dict(trial.point)
-            self._candidates.mark(point)
-            full = self._sampler.complete(point)
-            if (cost := trial.cost) is not None and full is not None:
-                self._measured.append((cost, self._sampler.row(full)))
-        self._measured.sort(key=lambda pair: pair[0])
-        del self._measured[2 * _POPULATION :]
+        self._measured.tell(trials)
 
     def _children(self, n: int) -> Rows:
-        costs = np.asarray([cost for cost, _ in self._measured])
-        rows = np.asarray([row for _, row in self._measured])
+        costs, rows = self._measured.costs, self._measured.rows
         fitness = costs.min() / costs
         pairs = self._rng.choice(len(rows), size=(2, _TRIES * n), p=fitness / fitness.sum())
         return self._sampler.drawn(rows[pairs[0]], rows[pairs[1]], self._rng, _MUTATED_SHARE)

@@ -64,6 +64,19 @@ def add_command(commands: Any, name: str, caption: str) -> argparse.ArgumentPars
     return made
 
 
+def add_actions(
+    parser: argparse.ArgumentParser, actions: Mapping[str, tuple[str, str]]
+) -> list[argparse.ArgumentParser]:
+    """Declare the actions of a command, each a module and its caption, with their options."""
+    several = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    made = []
+    for name, (module, caption) in actions.items():
+        one = add_command(several, name, caption)
+        load(module).add_arguments(one)
+        made.append(one)
+    return made
+
+
 def load(module: str) -> Command:
     """The command in a module."""
     loaded: Command = importlib.import_module(module)

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Mapping
 from typing import Final
 
-from driver.commands import add_command, load
+from driver.commands import add_actions, load
 from driver.commands.options.shared import add_records_option
 
 _ROOM: Final = "driver.commands.records_actions"
@@ -42,10 +42,7 @@ examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the actions with their options."""
     parser.epilog = _EPILOG
-    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    for name, (module, caption) in ACTIONS.items():
-        one = add_command(actions, name, caption)
-        load(module).add_arguments(one)
+    for one in add_actions(parser, ACTIONS):
         add_records_option(one, "the file", needed=True)
 
 

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Mapping
 from typing import Final
 
-from driver.commands import add_command, load
+from driver.commands import add_actions, load
 
 ACTIONS: Final[Mapping[str, tuple[str, str]]] = {
     "check": (
@@ -41,10 +41,7 @@ exit codes:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the actions with their options."""
     parser.epilog = _EPILOG
-    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    for name, (module, caption) in ACTIONS.items():
-        one = add_command(actions, name, caption)
-        load(module).add_arguments(one)
+    add_actions(parser, ACTIONS)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -106,11 +107,11 @@ RECORDS = st.builds(
 @settings(max_examples=examples(20), deadline=None)
 @given(st.lists(RECORDS, max_size=12), st.randoms())
 def test_files_merge_in_any_order_to_the_same(
-    tmp_path_factory: pytest.TempPathFactory, records: list[ScheduleRecord], chance: object
+    tmp_path_factory: pytest.TempPathFactory, records: list[ScheduleRecord], chance: random.Random
 ) -> None:
     folder = tmp_path_factory.mktemp("merged")
     shuffled = list(records)
-    chance.shuffle(shuffled)  # type: ignore[attr-defined]
+    chance.shuffle(shuffled)
     half = len(shuffled) // 2
     with (
         ScheduleStore(folder / "one.sqlite") as one,

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from tilefarm.errors import SettingsError
@@ -20,7 +20,6 @@ from tilefarm.printable import printable
 
 from driver.network.examples.operator_kinds import OPERATOR_KINDS, OperatorGraph, Shape
 from driver.network.examples.sketch import Sketch
-from driver.network.graph.ir import FloatArray
 
 OPERATOR_PREFIX: Final = "op:"
 """`op:TEXT; TEXT` stands where the path of a model could."""
@@ -96,7 +95,7 @@ def write_operators(
     net, rng = Sketch(np.random.default_rng(seed)), np.random.default_rng([seed, 1])
     inputs: dict[str, Shape] = {}
     outputs: dict[str, Shape] = {}
-    samples: dict[str, FloatArray] = {}
+    samples: dict[str, Any] = {}
     for number, operator in enumerate(said, start=1):
         graph = operator.graph
         mark = str(number) if len(said) > 1 else ""
@@ -108,7 +107,7 @@ def write_operators(
             samples[name] = rng.standard_normal((_SAMPLES * shape[0], *shape[1:]), np.float32)
         outputs[graph.draw(net, names, str(operator))] = graph.output
     net.write(model, operators_title(said), inputs, outputs)
-    np.savez(data, **samples)  # type: ignore[arg-type]
+    np.savez(data, **samples)
 
 
 def operator_lines() -> list[str]:
