@@ -156,6 +156,9 @@ class TuningSession:
         """The proposers know how so many of the first ones have ended."""
         self._ended: dict[int, Trial] = {}
         """Ends that they do not know yet."""
+        self._spent = -1
+        """So many ends were known when nothing was worth a trial; no more is asked before others
+        are."""
         self._due: deque[Proposal] = deque()
         """What an earlier session asked for, and had no end of."""
         self._given_up: list[GivenUp] = []
@@ -187,13 +190,21 @@ class TuningSession:
         return self._due.popleft() if self._due else self._proposed()
 
     def _proposed(self) -> Proposal | None:
-        """The next one, as all that it has to know has ended; the last ones know all there is."""
+        """The next one, as all that it has to know has ended.
+
+        Where that says that nothing is worth a trial, the next one knows how all have ended that
+        were asked for: all, not those that happen to be there.
+        """
         if not self._learn(self.lookahead.known(self.asked)):
             return None
-        chosen = self._chosen()
-        if chosen is None and self._learn(self.asked):
-            chosen = self._chosen()
+        chosen = None if self._learnt == self._spent else self._chosen()
         if chosen is None:
+            self._spent = self._learnt
+            is_more = self._learnt < self.asked <= self._learnt + len(self._ended)
+            if is_more and self._learn(self.asked):
+                chosen = self._chosen()
+        if chosen is None:
+            self._spent = self._learnt
             return None
         self._asked.append(chosen[0])
         return Proposal(self.asked, *chosen)
