@@ -14,40 +14,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kit.examples import examples
-from kit.search.stand_ins import toy_workload
+from kit.search.schedule_records import TIME
+from kit.search.schedule_records import schedule_record as record
+from kit.search.stand_ins import SIM
 from tilefarm.digest import Digest
 from tilefarm.errors import OutputError
-from tilefarm.measurement import WallTime
 
 from tuner.schedule_store import ScheduleRecord, ScheduleStore
 from tuner.trial_store import TrialStore
 
-TARGET = Digest.of(b"target")
-TIME = WallTime(
-    minimum_seconds=1e-3,
-    p10_seconds=1e-3,
-    median_seconds=2e-3,
-    p90_seconds=3e-3,
-    calls=1,
-    regions=9,
-)
-
-
-def record(
-    point: int = 0, *, lanes: int = 1, cycles: int | None = 100, ended: float = 1.0
-) -> ScheduleRecord:
-    return ScheduleRecord(
-        target=TARGET,
-        target_name="sim",
-        workload=toy_workload(lanes),
-        trace=Digest.of(b"%d" % point),
-        point=(("x", point),),
-        cycles=cycles,
-        wall_time=None if cycles else TIME,
-        device="sim0",
-        version="0.1.0",
-        ended=ended,
-    )
+TARGET = SIM.digest
 
 
 @pytest.fixture

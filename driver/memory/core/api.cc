@@ -50,6 +50,8 @@ void give(Schedules found, tilefarm_memory_schedules& result) {
 
 }  // namespace
 
+int32_t tilefarm_memory_interface(void) { return TILEFARM_MEMORY_INTERFACE; }
+
 int32_t tilefarm_memory_allocate(const tilefarm_memory_problem* problem,
                                  const tilefarm_memory_limits* limits, int64_t* offsets,
                                  tilefarm_memory_result* result) {

@@ -13,6 +13,11 @@
 extern "C" {
 #endif
 
+/* Another one for every change of what follows: a caller asks the library for its own first. */
+#define TILEFARM_MEMORY_INTERFACE 1
+
+__attribute__((visibility("default"))) int32_t tilefarm_memory_interface(void);
+
 typedef enum {
   TILEFARM_MEMORY_FOUND = 0,      /* offsets lie within the capacity, or are the best found */
   TILEFARM_MEMORY_INFEASIBLE = 1, /* proved: there are no such offsets */

@@ -16,6 +16,8 @@ import driver
 LIBRARY_NAME: Final = "libtilefarm_memory.so"
 BUILD_COMMAND: Final = "make setup"
 
+INTERFACE: Final = 1
+"""TILEFARM_MEMORY_INTERFACE of `tilefarm_memory.h`, which the structures here are those of."""
 INTEGERS: Final = ctypes.POINTER(ctypes.c_int64)
 STOP: Final = ctypes.POINTER(ctypes.c_int32)
 _SIGNAL_SECONDS: Final = 0.1
@@ -99,11 +101,20 @@ def library() -> Any:
     """It, loaded.
 
     Raises:
-        InfraError: see `find_library`.
+        InfraError: see `find_library`; or it was built from other sources than these.
     """
     return _loaded(find_library())
 
 
 @cache
 def _loaded(path: Path) -> Any:
-    return ctypes.CDLL(str(path))
+    found = ctypes.CDLL(str(path))
+    try:
+        interface = int(found.tilefarm_memory_interface())
+    except AttributeError:
+        interface = 0
+    if interface != INTERFACE:
+        raise InfraError(
+            f"{path} has interface {interface}, and this version calls {INTERFACE}", BUILD_COMMAND
+        )
+    return found

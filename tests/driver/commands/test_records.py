@@ -6,38 +6,19 @@ import json
 from pathlib import Path
 
 import pytest
-from kit.search.stand_ins import SIM, toy_workload
-from tilefarm.digest import Digest
-from tilefarm.measurement import WallTime
+from kit.search.schedule_records import schedule_record
+from kit.search.stand_ins import toy_workload
 
 from driver.cli import main
 from tuner.schedule_store import ScheduleRecord, ScheduleStore
 from tuner.trial_store import TrialStore
 
-TIME = WallTime(
-    minimum_seconds=1e-3,
-    p10_seconds=1e-3,
-    median_seconds=2e-3,
-    p90_seconds=3e-3,
-    calls=1,
-    regions=9,
-)
 NARROW, WIDE = toy_workload(1), toy_workload(2)
 
 
 def record(point: int, *, lanes: int = 1, cycles: int | None = 1234) -> ScheduleRecord:
-    return ScheduleRecord(
-        target=SIM.digest,
-        target_name="sim" if cycles else "cpu",
-        workload=toy_workload(lanes),
-        trace=Digest.of(b"%d" % point),
-        point=(("x", point),),
-        cycles=cycles,
-        wall_time=None if cycles else TIME,
-        device="sim0",
-        version="0.1.0",
-        ended=86400.0,
-    )
+    name = "sim" if cycles else "cpu"
+    return schedule_record(point, lanes=lanes, cycles=cycles, ended=86400.0, target_name=name)
 
 
 def records(action: str, *words: str) -> int:

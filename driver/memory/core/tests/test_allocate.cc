@@ -1,20 +1,11 @@
 // Random small problems: the smallest peak is that of trying everything, and offsets hold it.
 
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
 #include <random>
 #include <vector>
 
+#include "tests/check.h"
 #include "tilefarm_memory.h"
-
-#define CHECK(condition)                                                                    \
-  do {                                                                                      \
-    if (!(condition)) {                                                                     \
-      std::fprintf(stderr, "%s:%d: case %d: %s\n", __FILE__, __LINE__, number, #condition); \
-      std::exit(1);                                                                         \
-    }                                                                                       \
-  } while (false)
 
 namespace {
 

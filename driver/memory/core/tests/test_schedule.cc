@@ -2,20 +2,11 @@
 // by bytes and by addresses.
 
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
 #include <random>
 #include <vector>
 
 #include "schedule/schedule_search.h"
-
-#define CHECK(condition)                                                                    \
-  do {                                                                                      \
-    if (!(condition)) {                                                                     \
-      std::fprintf(stderr, "%s:%d: case %d: %s\n", __FILE__, __LINE__, number, #condition); \
-      std::exit(1);                                                                         \
-    }                                                                                       \
-  } while (false)
+#include "tests/check.h"
 
 namespace {
 
