@@ -63,7 +63,7 @@ def opened(path: Path, schema: Schema, *, read_only: bool) -> Database:
     try:
         db = sqlite3.connect(f"{path.resolve().as_uri()}?mode={mode}", uri=True, timeout=30.0)
     except sqlite3.OperationalError as error:
-        raise OutputError(f"cannot open {path}: {error}", "choose another folder") from None
+        raise OutputError(f"cannot open {path}: {error}", "choose another place") from None
     try:
         _check(db, path, schema)
         if not read_only:

@@ -20,7 +20,7 @@ from tilefarm.errors import OutputError
 from tilefarm.measurement import DeviceClock, WallTime
 from tilefarm.workload import Workload
 
-from tuner.database import Schema, opened, writing
+from tuner.database import DamagedError, Schema, opened, writing
 
 SCHEMA: Final = 1
 """Of a record as JSON."""
@@ -162,7 +162,10 @@ class ScheduleStore(Closing):
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
         self._path = path
-        self._db = opened(path, _FILE_SCHEMA, read_only=read_only)
+        try:
+            self._db = opened(path, _FILE_SCHEMA, read_only=read_only)
+        except DamagedError as error:  # Whose it is nobody knows: it is not to be moved away.
+            raise OutputError(error.what, "choose another file, or restore a copy of it") from None
 
     def close(self) -> None:
         """Lets go of the file. Closing twice is closing once."""

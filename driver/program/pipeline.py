@@ -32,7 +32,7 @@ from driver.memory.dependencies import dependencies, parts
 from driver.program.arena import ARENA
 from driver.program.steady_state import PipelineStep, SteadyState, steady_state
 
-MOST_IN_FLIGHT: Final = 6
+MOST_TRIED: Final = 6
 """More were never faster: an engine that has the work of three samples is busy."""
 _ENOUGH: Final = 1.01
 """Times the bound, from where on more samples in flight only cost memory and latency."""
@@ -90,7 +90,8 @@ def pipeline(single: Problem, in_flight: int = 0) -> Pipeline:
     steps, instances = pipeline_steps(single)
     bound, busiest = busiest_engine(single)
     states: list[SteadyState] = []
-    for count in [in_flight] if in_flight else range(1, MOST_IN_FLIGHT + 1):
+    most = max(MOST_TRIED, 2 * max(instances))
+    for count in [in_flight] if in_flight else range(1, most + 1):
         state = steady_state(steps, instances, count)
         if state is not None:
             states.append(state)

@@ -14,8 +14,10 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Final
 
-_MOST_SAMPLES: Final = 60
-"""Of a simulation: fewer than ten lead into every pattern that was seen."""
+_SAMPLES: Final = 60
+"""Of a simulation: fewer than ten lead into every pattern of a few samples that was seen."""
+_ROUNDS: Final = 6
+"""So many times what is in flight, or the longest round, are simulated where that is more."""
 _MOST_PERIOD: Final = 8
 _ARRIVES: Final = -1
 """In place of a step, for a sample that begins."""
@@ -108,7 +110,7 @@ def _pattern(
         for mine, where, first, before in zip(begins, ran_on, firsts, [0, *firsts], strict=False)
     ]
     last = len(shapes) - 2 * in_flight  # those behind it have fewer samples beside them
-    for period in range(1, _MOST_PERIOD + 1):
+    for period in range(1, _most_period(instances) + 1):
         since = last - in_flight - period
         if since - period < 1:
             return None
@@ -123,36 +125,44 @@ def _pattern(
     return None
 
 
+def _most_period(instances: Sequence[int]) -> int:
+    """Samples of the longest round that is looked for: each of an engine's instances in turn."""
+    return max(_MOST_PERIOD, *instances)
+
+
 def _simulated(
     steps: Sequence[PipelineStep], instances: Sequence[int], in_flight: int, delay_ticks: int
 ) -> tuple[list[list[int]], list[tuple[int, ...]]]:
     """For each sample when its steps begin, and on which instances."""
-    run = _Run(steps, instances)
+    samples = max(_SAMPLES, _ROUNDS * in_flight, _ROUNDS * _most_period(instances))
+    run = _Run(steps, instances, samples)
     for sample in range(in_flight):
         run.admit(sample, 0)
     for sample in run.ended():
-        if sample + in_flight < _MOST_SAMPLES:
+        if sample + in_flight < samples:
             run.admit(sample + in_flight, delay_ticks)
-    return run.begins[:_MOST_SAMPLES], [tuple(mine) for mine in run.ran_on[:_MOST_SAMPLES]]
+    return run.begins, [tuple(mine) for mine in run.ran_on]
 
 
 class _Run:
     """Engines that take the oldest work first."""
 
-    def __init__(self, steps: Sequence[PipelineStep], instances: Sequence[int]) -> None:
+    def __init__(
+        self, steps: Sequence[PipelineStep], instances: Sequence[int], samples: int
+    ) -> None:
         self._steps = steps
         self._after: list[list[int]] = [[] for _ in steps]
         for at, step in enumerate(steps):
             for before in step.before:
                 self._after[before].append(at)
-        self._waits = [[len(step.before) for step in steps] for _ in range(_MOST_SAMPLES)]
-        self._left = [len(steps)] * _MOST_SAMPLES
+        self._waits = [[len(step.before) for step in steps] for _ in range(samples)]
+        self._left = [len(steps)] * samples
         self._ready: list[list[tuple[int, int]]] = [[] for _ in instances]
         self._free = [list(range(count)) for count in instances]
         self._now = 0
         self._running: list[tuple[int, int, int, int]] = []
-        self.begins = [[0] * len(steps) for _ in range(_MOST_SAMPLES)]
-        self.ran_on = [[0] * len(steps) for _ in range(_MOST_SAMPLES)]
+        self.begins = [[0] * len(steps) for _ in range(samples)]
+        self.ran_on = [[0] * len(steps) for _ in range(samples)]
 
     def admit(self, sample: int, delay_ticks: int) -> None:
         """A sample's first steps will be ready."""

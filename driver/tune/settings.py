@@ -22,6 +22,7 @@ DEFAULT_TRIALS: Final = 240
 DEFAULT_LEAST_GAIN: Final = 0.5
 """Percent; of a search whose user does not say how many trials."""
 DEFAULT_PROPOSER: Final = "guided"
+_WHOLE_PERCENT: Final = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +79,11 @@ class TuneSettings:
         if self.lookahead is not None:
             at_least("--lookahead", self.lookahead, 1)
         at_least("--least-gain", self.least_gain, 0)
+        if self.least_gain >= _WHOLE_PERCENT:
+            raise SettingsError(
+                f"--least-gain {self.least_gain:g}: nothing can gain so many percent",
+                f"--least-gain {DEFAULT_LEAST_GAIN:g}",
+            )
         _ = self.promise
         metrics = self.operations.metrics
         if metrics is not None and not is_loopback(metrics):

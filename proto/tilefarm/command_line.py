@@ -51,14 +51,16 @@ class Parser(argparse.ArgumentParser):
         raise SettingsError(message, f"`{self.prog} --help` lists what there is")
 
 
-def whole_from(least: int) -> Callable[[str], int]:
-    """The type of an option that is a whole number, and at least so large."""
+def whole_from(least: int, most: int | None = None) -> Callable[[str], int]:
+    """The type of an option that is a whole number, at least and at most so large."""
+    within = f"from {least} on" if most is None else f"from {least} to {most}"
 
     def whole(text: str) -> int:
         with contextlib.suppress(ValueError):
-            if (number := int(text)) >= least:
+            number = int(text)
+            if number >= least and (most is None or number <= most):
                 return number
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {least} on")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number {within}")
 
     return whole
 

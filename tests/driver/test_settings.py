@@ -73,6 +73,12 @@ def test_a_search_needs_trials() -> None:
         TuneSettings(model=Path("m"), calibrate=Path("c"), out=Path("o"), trials=-1)
 
 
+@pytest.mark.parametrize("percent", [-1.0, 100.0, float("inf"), float("nan")])
+def test_a_gain_is_less_than_the_whole(percent: float) -> None:
+    with pytest.raises(SettingsError, match="--least-gain"):
+        TuneSettings(model=Path("m"), calibrate=Path("c"), out=Path("o"), least_gain=percent)
+
+
 def test_a_token_is_for_its_owner_alone(tmp_path: Path) -> None:
     file = tmp_path / "token"
     token = create_token(file)

@@ -189,3 +189,11 @@ def test_an_option_that_counts_takes_whole_numbers_only(text: str) -> None:
     assert top.parse_args(["--runs", "1"]).runs == 1
     with pytest.raises(SettingsError, match="is not a whole number from 1 on"):
         top.parse_args([f"--runs={text}"])
+
+
+def test_an_option_that_counts_has_an_end() -> None:
+    top = Parser(prog="tool")
+    top.add_argument("--runs", type=whole_from(1, 3))
+    assert top.parse_args(["--runs", "3"]).runs == 3
+    with pytest.raises(SettingsError, match="'4' is not a whole number from 1 to 3"):
+        top.parse_args(["--runs=4"])

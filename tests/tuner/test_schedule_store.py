@@ -159,8 +159,9 @@ def test_other_files_are_left_alone(tmp_path: Path) -> None:
         TrialStore(schedules)
     garbage = tmp_path / "garbage"
     garbage.write_bytes(b"no database at all" * 100)
-    with pytest.raises(OutputError, match="damaged"):
+    with pytest.raises(OutputError, match="damaged") as raised:
         ScheduleStore(garbage)
+    assert raised.value.hint.startswith("choose another file"), "it may be anybody's"
     assert garbage.read_bytes() == b"no database at all" * 100
 
 

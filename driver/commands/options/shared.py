@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Final
 
 from tilefarm.command_line import whole_from
+
+MOST_IN_FLIGHT: Final = 64
+"""Samples that somebody may ask for: three keep every engine busy, and each takes memory."""
 
 
 def add_number(
@@ -41,7 +45,7 @@ def add_throughput(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--throughput",
         nargs="?",
-        type=whole_from(1),
+        type=whole_from(1, MOST_IN_FLIGHT),
         const=0,
         metavar="N",
         help="several samples in flight, N at a time (default: as many as are worth it)",

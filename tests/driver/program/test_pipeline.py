@@ -72,10 +72,18 @@ def test_one_engine_alone_has_nothing_to_gain() -> None:
     assert (made.in_flight, made.ticks_a_sample) == (1, 15)
 
 
-def test_each_thread_takes_a_sample() -> None:
-    single = replace(chain(("a", 30)), engines=(replace(PAIR[0], instances=3),))
-    made = pipeline(single)
-    assert (made.in_flight, made.ticks_a_sample, made.bound_ticks) == (3, 10, 10)
+@pytest.mark.parametrize("threads", [3, 9, 32])
+def test_each_thread_takes_a_sample(threads: int) -> None:
+    engines = (replace(PAIR[0], instances=threads),)
+    made = pipeline(replace(chain(("a", 10 * threads)), engines=engines))
+    assert (made.in_flight, made.ticks_a_sample, made.bound_ticks) == (threads, 10, 10)
+
+
+@pytest.mark.parametrize("in_flight", [8, 20, 64])
+def test_as_many_are_in_flight_as_somebody_asks_for(in_flight: int) -> None:
+    made = pipeline(chain(("a", 10), ("b", 7), ("a", 4)), in_flight)
+    assert (made.in_flight, made.ticks_a_sample) == (in_flight, 14)
+    assert validate(*unrolled(made, in_flight + 3))
 
 
 def test_slots_share_bytes_that_they_need_at_different_times() -> None:
@@ -97,8 +105,8 @@ def test_what_is_unrolled_is_proved_whatever_the_graph() -> None:
 
 
 def test_no_pattern_is_none() -> None:
-    steps = [PipelineStep(0, 5, ()), PipelineStep(1, 5, (0,))]
-    assert steady_state(steps, [1, 1], 40) is None, "too few samples to see one"
+    turns = [PipelineStep(0, 5, ()), PipelineStep(1, 7, (0,)), PipelineStep(2, 11, (1,))]
+    assert steady_state(turns, [3, 5, 7], 15) is None, "the engines' turns meet after 105 samples"
 
 
 def a_network(target: str) -> Network:
