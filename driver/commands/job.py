@@ -40,6 +40,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _run(args: argparse.Namespace) -> int:
     from driver.jobs.spec import JobSpec
+    from driver.network import load_plugin
 
     began = SystemClock().wall_seconds()
     spec = JobSpec.from_json(args.spec)
@@ -48,6 +49,8 @@ def _run(args: argparse.Namespace) -> int:
     args.out = place / _OUT
     make_folder(place)
     settings = spec.tune_settings(Path.cwd(), place / _INPUTS, args.out)
+    for plugin in settings.plugins:
+        load_plugin(str(plugin))
     os.chdir(place)  # Ray's folder of the job is Ray's to remove
     settings = replace(settings, farm=replace(settings.farm, ray_address="auto"))
     quiet_libraries()

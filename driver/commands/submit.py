@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Final
 
 from tilefarm.clock import SystemClock
-from tilefarm.errors import SettingsError
 from tilefarm.names import RandomIds
 from tilefarm.printable import printable
 
@@ -37,10 +36,11 @@ examples:
   ssh -L 8265:127.0.0.1:8265 HEAD                  a cluster whose dashboard is on its loopback
 
 The job runs `tilefarm tune` on the cluster's head and compiles on all its nodes, where the same
-tilefarm is installed. The model, files with weights beside it, and data are uploaded, once; no
-secret is: --token-file, --tls and --signing-key name files of the head. `tilefarm jobs`, `logs`,
-`cancel` and `fetch` are about jobs. A job that was cancelled or lost is continued by submitting it
-again: its run is in --folder. Where others fill the cluster it stands in its queue for an hour.
+tilefarm is installed. The model, files with weights beside it, data and the files of --plugin are
+uploaded, once; no secret is: --token-file, --tls and --signing-key name files of the head.
+`tilefarm jobs`, `logs`, `cancel` and `fetch` are about jobs. A job that was cancelled or lost is
+continued by submitting it again: its run is in --folder. Where others fill the cluster it stands in
+its queue for an hour.
 `--target cpu` is the processor of the head; without --tracker a job's devices are there, too.
 A job waits for devices for an hour, or --device-wait, and compiles on all CPUs, or --workers.
 """
@@ -72,11 +72,6 @@ def run(args: argparse.Namespace) -> int:
     from driver.network import files_beside, import_for, model_files, read_extents, short_name
     from driver.targets import usable_target
 
-    if args.plugin:
-        raise SettingsError(
-            f"--plugin {args.plugin[0]}: a job does not bring plugins along",
-            "`tilefarm tune --ray HOST:PORT`, which runs here and compiles there",
-        )
     dashboard = dashboard_of(args)
     title = short_name(args.model)
     with tempfile.TemporaryDirectory(prefix="tilefarm-submit-") as scratch:

@@ -48,6 +48,7 @@ class JobSpec:
             certificates are those of the machine that runs it: no secret travels.
         files: by field: model, calibrate, evaluate, and target where it is a file.
         beside: files with weights of the model, by the names that it has for them.
+        plugins: Python files of the user's, in the order in which they were named.
         version, code: of who asks; who runs it must have the same code.
     """
 
@@ -55,6 +56,7 @@ class JobSpec:
     settings: Mapping[str, Any]
     files: Mapping[str, SentFile]
     beside: Mapping[str, Digest]
+    plugins: tuple[SentFile, ...]
     version: str
     code: Digest
 
@@ -91,16 +93,20 @@ class JobSpec:
             field: SentFile(readable(path.name), _digest_of(path)) for field, path in paths.items()
         }
         weights = {name: _digest_of(path) for name, path in beside.items()}
+        plugins = [SentFile(readable(path.name), _digest_of(path)) for path in settings.plugins]
         spec = cls(
             title=readable(title),
             settings=_plain(settings),
             files=files,
             beside=weights,
+            plugins=tuple(plugins),
             version=versions()["tilefarm"],
             code=code_digest(),
         )
         found = {files[field].digest: path for field, path in paths.items()}
-        return spec, found | {weights[name]: path for name, path in beside.items()}
+        found |= {weights[name]: path for name, path in beside.items()}
+        sent = zip(plugins, settings.plugins, strict=True)
+        return spec, found | {plugin.digest: path for plugin, path in sent}
 
     @property
     def run(self) -> str:
@@ -110,6 +116,7 @@ class JobSpec:
             settings["max_loss"] = self.settings["max_loss"]
         contents = {field: sent.digest.hex for field, sent in self.files.items()}
         contents |= {f"beside/{name}": digest.hex for name, digest in self.beside.items()}
+        contents |= {f"plugin/{at}": each.digest.hex for at, each in enumerate(self.plugins)}
         target = "" if "target" in self.files else self.settings["farm"]["target"]
         return Digest.of_json([settings, contents, target]).short
 
@@ -123,6 +130,7 @@ class JobSpec:
                     field: [sent.name, sent.digest.hex] for field, sent in self.files.items()
                 },
                 "beside": {name: digest.hex for name, digest in self.beside.items()},
+                "plugins": [[each.name, each.digest.hex] for each in self.plugins],
                 "version": self.version,
                 "code": self.code.hex,
             }
@@ -140,11 +148,9 @@ class JobSpec:
             return cls(
                 title=document["title"],
                 settings=document["settings"],
-                files={
-                    field: SentFile(Path(name).name, Digest(digest))
-                    for field, (name, digest) in document["files"].items()
-                },
+                files={field: _sent(each) for field, each in document["files"].items()},
                 beside={_below(name): Digest(hex) for name, hex in document["beside"].items()},
+                plugins=tuple(map(_sent, document.get("plugins", ()))),
                 version=document["version"],
                 code=Digest(document["code"]),
             )
@@ -184,6 +190,9 @@ class JobSpec:
         }
         for name, digest in self.beside.items():
             _placed(SentFile(name, digest), bundle, paths["model"].parent)
+        plugins = [
+            _placed(each, bundle, inputs / f"plugin{at}") for at, each in enumerate(self.plugins)
+        ]
         try:
             farm = dict(self.settings["farm"])
             farm["labels"] = tuple((key, value) for key, value in farm["labels"])
@@ -194,6 +203,7 @@ class JobSpec:
             return TuneSettings(
                 **paths,
                 out=out,
+                plugins=tuple(plugins),
                 trials=self.settings["trials"],
                 judge=self.settings["judge"],
                 max_loss=self.settings["max_loss"],
@@ -239,6 +249,11 @@ def _quantization(document: Mapping[str, Any]) -> Quantization:
     names = {field: document[field] for field in ("keep_float", "wide", "wide_activations")}
     tuples = {field: None if given is None else tuple(given) for field, given in names.items()}
     return Quantization(**{**document, **tuples})
+
+
+def _sent(row: tuple[str, str]) -> SentFile:
+    name, digest = row
+    return SentFile(Path(name).name, Digest(digest))
 
 
 def _below(name: str) -> str:

@@ -52,8 +52,7 @@ if TYPE_CHECKING:
         conformance_results,
         reasons_text,
     )
-    from driver.network.frontend.custom.operator import custom_operator
-    from driver.network.frontend.custom.plugins import forget_plugins, load_plugin
+    from driver.network.frontend.custom.plugins import forget_plugins, load_plugin, loaded_plugins
     from driver.network.frontend.data import Dataset, dataset_of, load_data, read_arrays
     from driver.network.frontend.dynamic_dimensions import Extents, read_extents
     from driver.network.frontend.for_target import import_for

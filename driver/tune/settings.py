@@ -50,6 +50,7 @@ class TuneSettings:
         records: schedules of other runs: each workload begins with its best, and what this run
             measures is added. None: runs know nothing of one another.
         compare: the library whose times stand beside the program's; processors only.
+        plugins: Python files of the user's, which this process has loaded.
         operations: how the run's processes are watched.
     """
 
@@ -68,6 +69,7 @@ class TuneSettings:
     least_gain: float = 0.0
     records: Path | None = None
     compare: str | None = None
+    plugins: tuple[Path, ...] = ()
     farm: FarmSettings = field(default_factory=FarmSettings)
     operations: Operations = UNWATCHED
 

@@ -36,6 +36,7 @@ def add_plugin_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--plugin",
         action="append",
+        dest="plugins",
         default=[],
         type=_plugin,
         metavar="FILE.py|NAME",
@@ -44,11 +45,10 @@ def add_plugin_option(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _plugin(named: str) -> str:
+def _plugin(named: str) -> Path:
     from driver.network import load_plugin
 
-    load_plugin(named)
-    return named
+    return load_plugin(named)
 
 
 def add_shape_option(parser: argparse.ArgumentParser) -> None:

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final, TypeAlias
 
+from compile_worker.plugins.operator import is_defined_elsewhere
 from driver.network.frontend.call import OnnxCall, RefusedError, Result, Scope
 from driver.network.frontend.constants import CONSTANT_OPERATORS
-from driver.network.frontend.custom.operator import is_defined_elsewhere
 from driver.network.frontend.custom.plugins import custom_operator_of
 from driver.network.frontend.custom.rule import lower_custom
 from driver.network.frontend.integers import layers, qdq_pairs, qlinear

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 import threading
 import zipfile
@@ -10,15 +11,19 @@ from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import numpy as np
 import onnx
 import pytest
 from kit.farm.ray_dashboard import CLUSTER_TOKEN, RayDashboard
-from kit.networks.onnx_models import saved_beside
+from kit.networks.onnx_models import model, saved, saved_beside
 from tilefarm.digest import Digest
 
 from driver import cli
 from driver.jobs.responses import RayJob
+from driver.network import Graph, forget_plugins, import_model
 from driver.network.examples import DEMO_CALIBRATION, DEMO_MODEL
+from driver.network.graph.ir import Custom
+from driver.tune.settings import TuneSettings
 
 Said = Callable[..., str]
 
@@ -178,6 +183,58 @@ def test_a_model_of_too_many_or_too_large_files_is_told(
     error = said(*submit(beside), code=70)
     assert "are more than 0 MiB, packed; a Ray dashboard takes no more\n  try: calibrate" in error
     assert not dashboard.uploads
+
+
+PLUGIN = """
+from compile_worker.plugins.operator import custom_operator
+
+@custom_operator("com.example", "Twice", flat=True)
+def twice(x, out):
+    for i in range(x.shape[0]):
+        out[i] = x[i] + x[i]
+
+@twice.reference
+def _(x):
+    return 2 * x
+"""
+
+
+def test_a_plugin_goes_with_its_job_and_is_known_where_it_runs(
+    dashboard: RayDashboard,
+    said: Said,
+    steady: None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    plugin = tmp_path / "mine.py"
+    plugin.write_text(PLUGIN)
+    node = onnx.helper.make_node("Twice", ["x"], ["y"], domain="com.example")
+    net = saved(model([node], x=(1, 4, 2, 2)), tmp_path)
+    np.savez(tmp_path / "x.npz", x=np.eye(4, dtype=np.float32).reshape(1, 4, 2, 2))
+    words = ["submit", str(net), "--calibrate", str(tmp_path / "x.npz")]
+    try:
+        said(*words, "--plugin", str(plugin), "--folder", str(tmp_path / "runs"))
+    finally:
+        forget_plugins()
+    (package,), (job,) = dashboard.uploads, dashboard.jobs.values()
+    head = tmp_path / "head"
+    with zipfile.ZipFile(dashboard.folder / package) as bundle:
+        assert bundle.read(Digest.of(PLUGIN.encode()).hex).decode() == PLUGIN
+        bundle.extractall(head)
+    seen: list[Graph] = []
+
+    def tune(settings: TuneSettings, *_: object, **__: object) -> int:
+        seen.append(import_model(settings.model))
+        return 0
+
+    monkeypatch.setattr("driver.tune.tuning_run.tune", tune)
+    monkeypatch.chdir(head)
+    words = shlex.split(job.document["entrypoint"])
+    try:
+        assert cli.main(words[words.index("job") :]) == 0
+    finally:
+        forget_plugins()
+    assert [type(each.op) for each in seen[0].nodes] == [Custom]
 
 
 def test_jobs_are_listed_followed_and_cancelled(

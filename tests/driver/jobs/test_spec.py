@@ -17,7 +17,7 @@ from driver.tune.settings import TuneSettings
 
 
 def settings(folder: Path) -> TuneSettings:
-    for name in ("net.onnx", "x.npz", "target.json"):
+    for name in ("net.onnx", "x.npz", "target.json", "mine.py"):
         (folder / name).write_text(f"content of {name}")
     return TuneSettings(
         model=folder / "net.onnx",
@@ -30,6 +30,7 @@ def settings(folder: Path) -> TuneSettings:
         lookahead=400,
         judge="boxes",
         max_loss=0.5,
+        plugins=(folder / "mine.py",),
         farm=FarmSettings(
             target=str(folder / "target.json"),
             tracker="farm:9190",
@@ -57,11 +58,15 @@ def test_settings_arrive_as_they_were_sent(tmp_path: Path) -> None:
     got = arrived(again, files, tmp_path / "there")
     assert got.model.name == "net.onnx"
     assert got.model.read_text() == "content of net.onnx"
+    assert [(each.name, each.read_text()) for each in got.plugins] == [
+        ("mine.py", "content of mine.py")
+    ]
     assert Path(got.farm.target).read_text() == "content of target.json"
     placed = replace(
         got,
         model=sent.model,
         calibrate=sent.calibrate,
+        plugins=sent.plugins,
         out=sent.out,
         farm=replace(got.farm, target=sent.farm.target),
     )
@@ -75,6 +80,8 @@ def test_what_does_not_change_results_continues_a_run(tmp_path: Path) -> None:
     assert JobSpec.of(longer, "other name")[0].run == run
     others = [
         replace(sent, seed=6),
+        replace(sent, plugins=()),
+        replace(sent, plugins=(tmp_path / "mine.py", tmp_path / "x.npz")),
         replace(sent, max_loss=None),
         replace(sent, calibrate=None, quantization=Quantization()),
         replace(sent, quantization=Quantization()),

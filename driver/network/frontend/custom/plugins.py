@@ -9,84 +9,94 @@ from __future__ import annotations
 import importlib.util
 from importlib import metadata
 from pathlib import Path
-from types import ModuleType
 from typing import Final
 
-from tilefarm.errors import SettingsError, TilefarmError
+from tilefarm.errors import SettingsError
+from tilefarm.system_errors import unreadable
 
-from driver.network.frontend.custom.operator import CustomOperator
+from compile_worker.plugins.operator import CustomOperator
+from compile_worker.plugins.plugin import Plugin, plugin_of, require_short
 
 GROUP: Final = "tilefarm.plugins"
 
-_known: dict[tuple[str, str], CustomOperator] = {}
+_loaded: dict[str, Plugin] = {}
+"""By the digest of its text."""
 
 
 def custom_operator_of(domain: str, name: str) -> CustomOperator | None:
     """What stands for nodes of that domain and name; None if nothing does."""
-    return _known.get((domain, name))
+    return _operators().get((domain, name))
 
 
-def load_plugin(named: str) -> tuple[CustomOperator, ...]:
-    """The operators of a Python file, or of an entry point by its name; known from now on.
+def loaded_plugins() -> tuple[Plugin, ...]:
+    """All of this process, in the order in which they were named."""
+    return tuple(_loaded.values())
+
+
+def load_plugin(named: str) -> Path:
+    """What a Python file declares, or an entry point by its name, is known from now on; the file.
 
     Raises:
-        SettingsError: it cannot be loaded, declares nothing, or two declare the same operator.
+        SettingsError: it cannot be loaded, declares nothing, or what another one declares.
+        DataError: the file cannot be read.
     """
-    module = _of_file(Path(named)) if named.endswith(".py") else _of_entry_point(named)
-    found = tuple(each for each in vars(module).values() if isinstance(each, CustomOperator))
-    if not found:
-        raise SettingsError(
-            f"--plugin: {named} declares no operator",
-            "@custom_operator(domain, name) above a script",
-        )
-    for operator in found:
+    file = Path(named) if _is_file(named) else _file_of_entry_point(named)
+    plugin = plugin_of(named, _text_of(file))
+    for operator in plugin.operators:
         key = operator.domain, operator.name
-        other = _known.get(key)
-        if other is not None and other.text != operator.text:
+        if plugin.digest.hex not in _loaded and key in _operators():
             raise SettingsError(
                 f"--plugin: {named} declares {operator.label}, which another plugin has",
                 "one operator for each domain and name",
             )
-        _known[key] = operator
-    return found
+    _loaded.setdefault(plugin.digest.hex, plugin)
+    return file
 
 
 def forget_plugins() -> None:
     """Nothing is known any more."""
-    _known.clear()
+    _loaded.clear()
 
 
-def _of_file(file: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"tilefarm_plugin_{file.stem}", file)
-    if spec is None or spec.loader is None or not file.is_file():
-        raise SettingsError(f"--plugin: there is no file {file}", "name a .py file")
-    module = importlib.util.module_from_spec(spec)
+def _operators() -> dict[tuple[str, str], CustomOperator]:
+    every = (operator for plugin in _loaded.values() for operator in plugin.operators)
+    return {(operator.domain, operator.name): operator for operator in every}
+
+
+def _is_file(named: str) -> bool:
+    """Whether a path is meant, and no name of a package's."""
+    return named.endswith(".py") or "/" in named or Path(named).exists()
+
+
+def _text_of(file: Path) -> bytes:
     try:
-        spec.loader.exec_module(module)
-    except TilefarmError as error:
-        raise SettingsError(f"--plugin: {file}: {error.what}", error.hint) from None
-    except Exception as error:
-        why = f"{type(error).__name__}: {error}"
-        raise SettingsError(
-            f"--plugin: {file} cannot be loaded: {why}", f"`python {file}` shows where it fails"
-        ) from None
-    return module
+        if file.is_dir():
+            raise SettingsError(f"--plugin: {file} is a folder", "name a .py file")
+        if not file.is_file():
+            raise SettingsError(f"--plugin: there is no file {file}", "name a .py file")
+        require_short(str(file), file.stat().st_size)
+        return file.read_bytes()
+    except OSError as error:
+        raise unreadable(file, error, "name a .py file that you can read") from None
 
 
-def _of_entry_point(name: str) -> ModuleType:
+def _file_of_entry_point(name: str) -> Path:
+    """That of the module which a package names; it is run by us, as any file is."""
     points = {point.name: point for point in metadata.entry_points(group=GROUP)}
     if name not in points:
         known = ", ".join(sorted(points)) or "none is installed"
         raise SettingsError(
             f"--plugin: no package brings {name}", f"a .py file, or one of: {known}"
         )
-    try:
-        module = points[name].load()
-    except Exception as error:
-        why = f"{type(error).__name__}: {error}"
-        raise SettingsError(
-            f"--plugin: {name} cannot be loaded: {why}", "see that its package is whole"
-        ) from None
-    if not isinstance(module, ModuleType):
+    if points[name].attr:
         raise SettingsError(f"--plugin: {name} is no module", "an entry point that names a module")
-    return module
+    try:
+        spec = importlib.util.find_spec(points[name].module)
+    except Exception:
+        spec = None
+    if spec is None or spec.origin is None or not spec.origin.endswith(".py"):
+        raise SettingsError(
+            f"--plugin: {name} cannot be loaded: there is no module {points[name].module}",
+            "see that its package is whole",
+        )
+    return Path(spec.origin)

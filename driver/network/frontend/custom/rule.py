@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from operator import index
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 from tilefarm.errors import TilefarmError
 
+from compile_worker.plugins.operator import CustomOperator
+from compile_worker.plugins.patience import OverdueError, patience
 from driver.network.frontend.batch_layout import held_shape
 from driver.network.frontend.call import Lowered, OnnxCall, RefusedError, Scope
-from driver.network.frontend.custom.operator import CustomOperator
 from driver.network.graph.custom_run import run_custom
 from driver.network.graph.ir import Custom, FloatArray, Shape
 
 _RELATIVE: Final = 1e-3
 _ABSOLUTE: Final = 1e-4
 """How far script and numpy may be apart: float32, and sums in another order."""
+
+SECONDS: Final = 60.0
+"""What a plugin's Python may take for one node."""
+
+_MOST: Final = 1 << 28
+"""Elements of a result: a gigabyte of float32. More is a slip of the pen."""
 
 
 def lower_custom(operator: CustomOperator, call: OnnxCall, scope: Scope) -> Lowered:
@@ -36,12 +45,12 @@ def lower_custom(operator: CustomOperator, call: OnnxCall, scope: Scope) -> Lowe
     constants: dict[str, FloatArray] = {}
     activations: dict[str, str] = {}
     shapes: dict[str, Shape] = {}
-    for index, name in enumerate(parameters):
-        if scope.is_constant(call.inputs[index]):
-            constants[name] = scope.weights(call, index, name)
+    for at, name in enumerate(parameters):
+        if scope.is_constant(call.inputs[at]):
+            constants[name] = scope.weights(call, at, name)
             shapes[name] = constants[name].shape
         else:
-            activations[name] = scope.activation(call, index)
+            activations[name] = scope.activation(call, at)
             shapes[name] = scope.shapes[activations[name]]
     if not activations:
         raise RefusedError("operator of a plugin on constants alone")
@@ -85,11 +94,12 @@ def _result_shape(
     if operator.shape is None:
         return first
     try:
-        found = operator.shape(*shapes.values(), **numbers)
-        shape = tuple(int(extent) for extent in found)
-    except Exception as error:
+        with patience(SECONDS):
+            found = operator.shape(*shapes.values(), **numbers)
+            shape = tuple(map(index, found))
+    except (Exception, OverdueError) as error:
         raise RefusedError(f"the plugin's shape fails: {_said(error)}") from None
-    if not shape or min(shape) < 1:
+    if not shape or min(shape) < 1 or math.prod(shape) > _MOST:
         raise RefusedError(f"the plugin's shape says {list(shape)}")
     return shape
 
@@ -107,21 +117,14 @@ def _try(
     Raises:
         RefusedError: one of them fails, or they differ.
     """
-    if operator.numpy is None:
-        raise RefusedError(f"{operator.label} of the plugin has no reference to be checked by")
     rng = np.random.default_rng(0)
     data = {name: rng.standard_normal(shapes[name], np.float32) for name, _ in op.operands}
+    wanted = _by_numpy(operator, {**data, **constants}, numbers)
     try:
-        made = run_custom(op, [data[name].reshape(op.held[0], -1) for name, _ in op.operands])
-    except (TilefarmError, ValueError) as error:
+        with patience(SECONDS):
+            made = run_custom(op, [data[name].reshape(op.held[0], -1) for name, _ in op.operands])
+    except (TilefarmError, ValueError, OverdueError) as error:
         raise RefusedError(f"the plugin's script: {_said(error)}") from None
-    given = {**data, **constants}
-    try:
-        wanted: NDArray[Any] = np.asarray(
-            operator.numpy(*(given[name] for name in operator.parameters), **numbers), np.float32
-        )
-    except Exception as error:
-        raise RefusedError(f"the plugin's numpy fails: {_said(error)}") from None
     if wanted.shape != shape:
         raise RefusedError(
             f"the plugin's numpy makes {list(wanted.shape)}, and its shape says {list(shape)}"
@@ -136,6 +139,34 @@ def _try(
         )
 
 
-def _said(error: Exception) -> str:
-    said = error.what if isinstance(error, TilefarmError) else f"{type(error).__name__}: {error}"
+def _by_numpy(
+    operator: CustomOperator, given: Mapping[str, FloatArray], numbers: Mapping[str, float]
+) -> FloatArray:
+    """What the reference makes of copies: what it does to them is its own affair.
+
+    Raises:
+        RefusedError: there is none, it fails, does not end, or makes no numbers that are float32.
+    """
+    if operator.numpy is None:
+        raise RefusedError(f"{operator.label} of the plugin has no reference to be checked by")
+    try:
+        with patience(SECONDS):
+            copies = (given[name].copy() for name in operator.parameters)
+            made: NDArray[Any] = np.asarray(operator.numpy(*copies, **numbers))
+    except (Exception, OverdueError) as error:
+        raise RefusedError(f"the plugin's numpy fails: {_said(error)}") from None
+    if made.dtype.kind not in "fiub":
+        raise RefusedError(f"the plugin's numpy makes {made.dtype}, no float32")
+    return made.astype(np.float32)
+
+
+def _said(error: BaseException) -> str:
+    """An error's words in one line."""
+    match error:
+        case TilefarmError():
+            said = error.what
+        case OverdueError():
+            said = str(error)
+        case _:
+            said = f"{type(error).__name__}: {error}"
     return " ".join(said.split())

@@ -20,17 +20,19 @@ from driver.network import (
     forget_plugins,
     import_model,
     load_plugin,
+    loaded_plugins,
     partition_network,
     quantize_for,
     run_float,
     run_integer,
 )
+from driver.network.graph.ir import Custom
 from driver.targets import usable_target
 
 HEAD = """
 import numpy as np
+from compile_worker.plugins.operator import custom_operator
 from compile_worker.te.script_words import Cells, buffer, exp, float32, tanh
-from driver.network import custom_operator
 
 HALF = 0.5
 """
@@ -130,6 +132,15 @@ def test_the_integer_network_runs_it_as_a_kernel(tmp_path: Path, target: str) ->
 
 BODY = "    for i in range(x.shape[0]):\n        out[i] = x[i]\n"
 FLAT = HEAD + '@custom_operator("com.example", "Same", flat=True)\ndef same(x, out):\n' + BODY
+FOREVER = """
+@same.reference
+def _(x):
+    while True:
+        try:
+            x = x + 1
+        except Exception:
+            pass
+"""
 SAME = helper.make_node("Same", ["x"], ["y"], name="s", domain="com.example")
 
 
@@ -141,6 +152,11 @@ SAME = helper.make_node("Same", ["x"], ["y"], name="s", domain="com.example")
         (FLAT + "@same.reference\ndef _(x):\n    return x * np.nan\n", SAME, "its numpy nan"),
         (FLAT + "@same.reference\ndef _(x):\n    return x[0]\n", SAME, "its shape says"),
         (FLAT + "@same.reference\ndef _(x):\n    raise OSError('no')\n", SAME, "OSError: no"),
+        (FLAT + "@same.reference\ndef _(x):\n    return x + 1j\n", SAME, "makes complex64, no"),
+        (FLAT + "@same.reference\ndef _(x):\n    return ['a']\n", SAME, "makes <U1, no float32"),
+        (FLAT + FOREVER, SAME, "numpy fails: not done after 0.1 s"),
+        (FLAT.replace("flat=True", "shape=lambda x: (2.5,)"), SAME, "shape fails: TypeError"),
+        (FLAT.replace("flat=True", "shape=lambda x: (1 << 40,)"), SAME, "the plugin's shape says"),
         (SMOOTH, smoothing(), "attribute 'gain' is missing"),
         (SMOOTH, smoothing(gain=1.0, bend=2.0), "has no attribute bend"),
         (SMOOTH.replace("(*x[:2],", "(9, *x[:2],"), smoothing(gain=1.0), "the plugin's"),
@@ -154,39 +170,110 @@ SAME = helper.make_node("Same", ["x"], ["y"], name="s", domain="com.example")
     ],
 )
 def test_a_plugin_that_does_not_fit_is_one_reason(
-    tmp_path: Path, text: str, node: onnx.NodeProto, why: str
+    tmp_path: Path, text: str, node: onnx.NodeProto, why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("driver.network.frontend.custom.rule.SECONDS", 0.1)
     with pytest.raises(ModelError, match=why.replace("(", r"\(")) as raised:
         imported(tmp_path, text, node, (1, 3, 7))
     assert ": s (" in raised.value.what
     assert raised.value.hint
 
 
+def test_what_a_reference_does_to_its_inputs_stays_with_it(tmp_path: Path) -> None:
+    changing = SMOOTH.replace("    windows =", "    k[:] = k[:] * 2\n    windows =")
+    changing = changing.replace("gain * 0.5 *", "gain * 0.25 *")
+    graph = imported(tmp_path, changing, smoothing(gain=1.0), (1, 1, 7))
+    op = graph.nodes[0].op
+    assert isinstance(op, Custom)
+    ((_, weights),) = op.constants
+    assert weights.tolist() == [0.25, 0.5, 0.25]
+
+
+RELU = '@custom_operator("", "Relu")\ndef f(x, out):\n'
+TWICE = FLAT + FLAT.removeprefix(HEAD).replace("def same", "def other")
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [
         ("x = 1", "declares no operator"),
-        ("import nothing_like_this", "cannot be loaded: ModuleNotFoundError"),
-        ("def (", "cannot be loaded: SyntaxError"),
-        (HEAD + '@custom_operator("", "Relu")\ndef f(x, out):\n' + BODY, "defined elsewhere"),
+        ("", "declares no operator"),
+        ("import nothing_like_this", "cannot be loaded: ModuleNotFoundError: .* in line 1"),
+        ("x = 1\ndef (", "cannot be loaded: SyntaxError: .* in line 2"),
+        ("x = 1\n" + "(" * 9999, "cannot be loaded: "),
+        ("x = 1\0", "cannot be loaded: "),
+        ("\n\nraise ValueError('two\\nlines')", "ValueError: two lines in line 3"),
+        ("import sys\nsys.exit(0)", "cannot be loaded: SystemExit: 0 in line 2"),
+        (
+            "while True:\n    try:\n        x = 1\n    except Exception:\n        pass",
+            "not done after",
+        ),
+        ("#" * (1 << 21), "has 2,097,152 bytes, at most 1,048,576 are taken"),
+        (HEAD + RELU + BODY, "defined elsewhere"),
+        (HEAD + RELU.replace('""', '"ai.onnx.ml"') + BODY, "defined elsewhere"),
         (HEAD + '@custom_operator("a.b", "C")\ndef f(*x):\n    pass\n', "named parameters"),
+        (TWICE, "declares com.example.Same twice"),
     ],
 )
-def test_a_file_that_is_no_plugin_is_refused(tmp_path: Path, text: str, why: str) -> None:
+def test_a_file_that_is_no_plugin_is_one_line(
+    tmp_path: Path, text: str, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("compile_worker.plugins.plugin.LOAD_SECONDS", 0.3)
     with pytest.raises(SettingsError, match=why) as raised:
         load_plugin(plugin(tmp_path, text))
+    assert "\n" not in raised.value.what
     assert raised.value.hint
+    assert not loaded_plugins()
+
+
+def test_a_file_that_is_no_text_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(SettingsError, match="cannot be loaded"):
+        load_plugin(str(tmp_path / "mine.py"))
 
 
 def test_two_plugins_do_not_claim_one_operator(tmp_path: Path) -> None:
     load_plugin(plugin(tmp_path, FLAT))
-    load_plugin(plugin(tmp_path, FLAT + "# said again\n"))
-    with pytest.raises(SettingsError, match="which another plugin has"):
-        load_plugin(plugin(tmp_path, FLAT.replace("x[i]\n", "x[i] + 1\n")))
+    load_plugin(plugin(tmp_path, FLAT))
+    both = FLAT + FLAT.removeprefix(HEAD).replace("Same", "Other").replace("def same", "def other")
+    with pytest.raises(SettingsError, match=r"com\.example\.Same, which another plugin has"):
+        load_plugin(plugin(tmp_path, both))
+    assert [len(each.operators) for each in loaded_plugins()] == [1], "the other one is not half in"
 
 
-def test_what_no_package_brings_is_said(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["explain", "net.onnx", "--plugin", "absent"]) == 2
-    assert "no package brings absent" in capsys.readouterr().err
-    assert main(["explain", "net.onnx", "--plugin", "absent.py"]) == 2
-    assert "there is no file absent.py" in capsys.readouterr().err
+def test_what_there_is_not_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder.py").mkdir()
+    (tmp_path / "plain").mkdir()
+    for named, why in (
+        ("absent", "no package brings absent"),
+        ("absent.py", "there is no file absent.py"),
+        ("folder.py", "folder.py is a folder"),
+        ("plain", "plain is a folder"),
+    ):
+        assert main(["explain", "net.onnx", "--plugin", named]) == 2
+        told = capsys.readouterr().err
+        assert why in told
+        assert len(told.splitlines()) == 2
+
+
+def test_a_package_brings_operators_by_an_entry_point(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "brought.py").write_text(FLAT)
+    info = tmp_path / "brought-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: brought\nVersion: 1\n")
+    points = "[tilefarm.plugins]\nmine = brought\nobject = brought:x\ngone = brought_gone\n"
+    (info / "entry_points.txt").write_text(points)
+    monkeypatch.syspath_prepend(tmp_path)
+    assert load_plugin("mine") == tmp_path / "brought.py"
+    assert [each.label for each in loaded_plugins()[0].operators] == ["com.example.Same"]
+    with pytest.raises(SettingsError, match="object is no module"):
+        load_plugin("object")
+    with pytest.raises(SettingsError, match="there is no module brought_gone"):
+        load_plugin("gone")
+    with pytest.raises(SettingsError, match=r"no package brings other.*\n.*gone, mine, object"):
+        load_plugin("other")

@@ -1,0 +1,1 @@
+"""What a user's Python file declares, and how its text becomes that."""

@@ -1,0 +1,120 @@
+"""A user's Python file as a value: its text, its digest, and what it declares.
+
+The text is all that there is of it: it is read once, run once in every process that needs it, and
+wherever it goes it is known by its digest.
+"""
+
+from __future__ import annotations
+
+import linecache
+import traceback
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Final
+
+from tilefarm.digest import Digest
+from tilefarm.errors import SettingsError, TilefarmError
+
+from compile_worker.plugins.operator import CustomOperator
+from compile_worker.plugins.patience import OverdueError, patience
+
+MOST_NBYTES: Final = 1 << 20
+"""Of a file: one that people write has some kilobytes."""
+
+LOAD_SECONDS: Final = 20.0
+"""What a file may take to be run, its imports included."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plugin:
+    """What one file declares.
+
+    Attributes:
+        named: as its user names it, for messages.
+    """
+
+    named: str
+    text: bytes
+    operators: tuple[CustomOperator, ...]
+
+    @property
+    def digest(self) -> Digest:
+        return Digest.of(self.text)
+
+
+def plugin_of(named: str, text: bytes) -> Plugin:
+    """Runs a file's text, and collects what it declares.
+
+    Raises:
+        SettingsError: it is too large, no Python, it fails or does not end, or it declares nothing.
+    """
+    module = _run(named, text)
+    declared = {id(each): each for each in vars(module).values()}.values()
+    operators = tuple(each for each in declared if isinstance(each, CustomOperator))
+    if not operators:
+        raise SettingsError(
+            f"--plugin: {named} declares no operator",
+            "@custom_operator(domain, name) above a script",
+        )
+    labels = [each.label for each in operators]
+    twice = next((label for label in labels if labels.count(label) > 1), None)
+    if twice is not None:
+        raise SettingsError(
+            f"--plugin: {named} declares {twice} twice", "one operator for each domain and name"
+        )
+    return Plugin(named, text, operators)
+
+
+def require_short(named: str, nbytes: int) -> None:
+    """Nothing if a file can be a plugin by its size.
+
+    Raises:
+        SettingsError: it is too large.
+    """
+    if nbytes > MOST_NBYTES:
+        raise SettingsError(
+            f"--plugin: {named} has {nbytes:,} bytes, at most {MOST_NBYTES:,} are taken",
+            "a Python file; data belong into the model",
+        )
+
+
+def _run(named: str, text: bytes) -> ModuleType:
+    """The module that a text makes; its lines are known to whoever asks for a function's source."""
+    require_short(named, len(text))
+    module = ModuleType(f"tilefarm_plugin_{Digest.of(text).short}")
+    module.__file__ = named
+    try:
+        code = compile(text, named, "exec", dont_inherit=True)
+        words = text.decode()
+    except (SyntaxError, ValueError) as error:
+        raise _unloadable(named, error, _line_of(error)) from None
+    linecache.cache[named] = (len(words), None, words.splitlines(keepends=True), named)
+    try:
+        with patience(LOAD_SECONDS):
+            exec(code, module.__dict__)
+    except TilefarmError as error:
+        first, *_ = error.what.splitlines()
+        raise SettingsError(f"--plugin: {named}: {first}", error.hint) from None
+    except OverdueError as late:
+        raise SettingsError(
+            f"--plugin: {named} is {late}", "no loop that waits for something outside of functions"
+        ) from None
+    except (Exception, SystemExit) as error:
+        frames = traceback.extract_tb(error.__traceback__)
+        at = next((frame.lineno for frame in reversed(frames) if frame.filename == named), None)
+        raise _unloadable(named, error, at) from None
+    return module
+
+
+def _line_of(error: Exception) -> int | None:
+    return error.lineno if isinstance(error, SyntaxError) else None
+
+
+def _unloadable(named: str, error: BaseException, line: int | None) -> SettingsError:
+    said = error.msg if isinstance(error, SyntaxError) else str(error)
+    why = " ".join(f"{type(error).__name__}: {said}".split())
+    place = f" in line {line}" if line else ""
+    return SettingsError(
+        f"--plugin: {named} cannot be loaded: {why}{place}",
+        f"`python {named}` shows where it fails" if named.endswith(".py") else "see its package",
+    )
