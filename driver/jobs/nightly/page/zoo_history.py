@@ -1,0 +1,77 @@
+"""What the page is drawn from: the nights of one zoo, and of each row its times and verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from driver.jobs.nightly.records import ChosenSchedule, Judged, Night, Pass, Row, Sample
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowHistory:
+    """One row through the nights.
+
+    Attributes:
+        samples: the oldest first; of a night the known schedules' before what was found.
+        judged: the verdicts, the oldest first.
+        steps: names of the nights in which its times have changed for good, seen afterwards.
+        schedules: those that its next night will compile.
+        reasons: of a night by name, what explains its verdict, line by line.
+    """
+
+    row: Row
+    samples: tuple[Sample, ...]
+    judged: tuple[Judged, ...]
+    steps: tuple[str, ...] = ()
+    schedules: tuple[ChosenSchedule, ...] = ()
+    reasons: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def known(self) -> tuple[Sample, ...]:
+        """A sample a night: of the known schedules, or of the found ones where it has no other."""
+        nights = {sample.night: sample for sample in self.samples if sample.part is Pass.FOUND}
+        nights |= {sample.night: sample for sample in self.samples if sample.part is Pass.KNOWN}
+        return tuple(nights[name] for name in sorted(nights))
+
+    def verdict(self, night: str) -> Judged | None:
+        """That of a night; None where it says nothing of this row."""
+        return next((each for each in reversed(self.judged) if each.night == night), None)
+
+    def sample(self, night: str, part: Pass = Pass.KNOWN) -> Sample | None:
+        """That of a night; None where nothing was measured."""
+        found = (s for s in reversed(self.samples) if s.night == night and s.part is part)
+        return next(found, None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ZooHistory:
+    """Everything that a page shows.
+
+    Attributes:
+        nights: the oldest first.
+        rows: as the zoo's file has them.
+    """
+
+    zoo: str
+    nights: tuple[Night, ...]
+    rows: tuple[RowHistory, ...]
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Their names, each once."""
+        return tuple(dict.fromkeys(each.row.model for each in self.rows))
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """Their names, each once."""
+        return tuple(dict.fromkeys(each.row.target for each in self.rows))
+
+    @property
+    def last(self) -> Night | None:
+        """The latest night; None in the beginning."""
+        return self.nights[-1] if self.nights else None
+
+    def at(self, row: Row) -> RowHistory | None:
+        """A row's own history."""
+        return next((each for each in self.rows if each.row == row), None)
