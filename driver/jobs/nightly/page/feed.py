@@ -11,14 +11,13 @@ from xml.etree import ElementTree as Xml
 
 from tilefarm.printable import printable
 
-from driver.jobs.nightly.page.words import change_text, row_file, verdict_words
+from driver.jobs.nightly.page.words import QUIET, change_text, row_file, verdict_words
 from driver.jobs.nightly.page.zoo_history import RowHistory, ZooHistory
-from driver.jobs.nightly.records import Judged, Night, Verdict
+from driver.jobs.nightly.records import Judged, Night
 
 SCHEMA: Final = 1
 _ENTRIES: Final = 100
 _ATOM: Final = "http://www.w3.org/2005/Atom"
-_QUIET: Final = (Verdict.UNCHANGED, Verdict.INSUFFICIENT_HISTORY)
 
 
 def feed(zoo: ZooHistory) -> bytes:
@@ -45,7 +44,7 @@ def _latest(zoo: ZooHistory) -> Iterator[tuple[Night, RowHistory, Judged]]:
     for night in reversed(zoo.nights):
         for history in zoo.rows:
             judged = history.verdict(night.name)
-            if judged is None or judged.verdict in _QUIET:
+            if judged is None or judged.verdict in QUIET:
                 continue
             yield night, history, judged
             left -= 1

@@ -14,6 +14,7 @@ from driver.jobs.nightly.page.sparkline import sparkline
 from driver.jobs.nightly.page.style import tools, zoo_page
 from driver.jobs.nightly.page.tables import Cell, TableRow, sortable
 from driver.jobs.nightly.page.words import (
+    QUIET,
     SIGNS,
     badge,
     change_text,
@@ -26,10 +27,9 @@ from driver.jobs.nightly.page.words import (
     verdict_words,
 )
 from driver.jobs.nightly.page.zoo_history import RowHistory, ZooHistory
-from driver.jobs.nightly.records import Judged, Night, Row, Verdict
+from driver.jobs.nightly.records import Judged, Night, Row
 
 _NIGHTS_LISTED: Final = 30
-_QUIET: Final = (Verdict.UNCHANGED, Verdict.INSUFFICIENT_HISTORY)
 
 
 def front_page(zoo: ZooHistory) -> str:
@@ -54,7 +54,7 @@ def changes(zoo: ZooHistory, night: Night, *, root: str = "") -> str:
     found = [
         (history, each)
         for history in zoo.rows
-        if (each := history.verdict(night.name)) and each.verdict not in _QUIET
+        if (each := history.verdict(night.name)) and each.verdict not in QUIET
     ]
     if not found:
         return "<p>Nothing: every row is what it was.</p>"
@@ -152,8 +152,8 @@ def _nights(zoo: ZooHistory) -> str:
 def _night_cells(zoo: ZooHistory, night: Night) -> Iterator[Cell]:
     judged = [each for history in zoo.rows if (each := history.verdict(night.name))]
     counts = Counter(each.verdict for each in judged)
-    told = [f"{badge(v)} {counts[v]}" for v in SIGNS if counts[v] and v not in _QUIET]
-    quiet = sum(counts[verdict] for verdict in _QUIET)
+    told = [f"{badge(v)} {counts[v]}" for v in SIGNS if counts[v] and v not in QUIET]
+    quiet = sum(counts[verdict] for verdict in QUIET)
     if quiet:
         told.append(f"{quiet} {form(quiet, 'row', 'rows')} as before")
     took = "" if night.ended is None else f"{(night.ended - night.began) / 60:.0f}"
