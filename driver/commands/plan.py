@@ -47,7 +47,7 @@ turn.
 
 A problem says what there is, in JSON; what a row lacks is as here:
 
-  {"schema": 2,
+  {"schema": 3,
    "engines":  [{"name": "npu"}, {"name": "in", "kind": "dma", "in_order": false},
                 {"name": "out", "kind": "dma", "in_order": false, "instances": 1}],
    "memories": [{"name": "sram", "capacity_nbytes": 65536, "alignment": 64, "backing": "dram",
@@ -65,7 +65,9 @@ Besides: a memory's `reserved` [[offset, bytes], ...]; a buffer's `memory`, `ali
 an operation's `samples` instead of a duration (their median counts, and the plan is replayed with
 them: how long it takes then, and what is critical), `after` (names), `takes_all` instances,
 `repeatable` (it may run again instead of moving its result), and `in_place` [[operand, result],
-...] (the result may take the operand's place, where nobody needs that any more).
+...] (the result may take the operand's place, where nobody needs that any more). `barriers` of the
+problem, if it is given, is how many operations and transfers run at a time at most: each holds a
+signal, on which those wait that come after it.
 Durations are whole ticks of whatever length. The first engine and memory are meant where none is
 named. The given order of operations says which content is read; engines that are `in_order` keep
 it, others run what is ready.
@@ -75,7 +77,8 @@ passes, forced spills. The best plan is never longer: it is the shortest that wa
 the one that moves the fewest bytes besides what must be moved, and of those the one with the
 smallest peak. The exact one goes on from there until nothing is shorter, or --seconds are over.
 Every plan is proved by a validator that shares nothing with these. Same problem, seed and effort,
-same plan, unless --seconds end the search.
+same plan, unless --seconds end the search. With --json it says as well who has to wait for whom
+because of bytes: `reuse_edges`, by numbers among its ops, repeats and transfers, in a row.
 
 A CSV has buffers with given lifetimes, as google/minimalloc writes them (id,lower,upper,size, and
 alignment, gaps, offset): offsets are found, the smallest peak or any within --capacity.

@@ -22,8 +22,8 @@ _MOST_PATHS: Final = 300
 
 
 def bounds_of(problem: Problem, instance: Instance) -> Iterator[Bound]:
-    """Of the makespan: the longest path, the work of each engine, bytes over time in each memory;
-    of the bytes that are moved besides what must be: of each memory.
+    """Of the makespan: the longest path, the work of each engine, and of all by the barriers, bytes
+    over time in each memory; of the bytes that are moved besides what must be: of each memory.
     """
     times = path_times(instance)
     longest = max(
@@ -34,6 +34,9 @@ def bounds_of(problem: Problem, instance: Instance) -> Iterator[Bound]:
     for number, engine in enumerate(problem.engines):
         if ticks := _work(instance, times, number):
             yield Bound(name=f"work of {engine.name}", ticks=ticks)
+    if problem.barriers:
+        work = sum(step.ticks for step in instance.steps)
+        yield Bound(name="work by barriers", ticks=-(-work // problem.barriers))
     for number, memory in enumerate(problem.memories):
         if ticks := _nbytes_by_ticks(instance, times, number):
             yield Bound(name=f"bytes by ticks of {memory.name}", ticks=ticks)

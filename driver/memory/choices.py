@@ -5,7 +5,7 @@ A mark permits; where the bytes of a problem do not let it come true, nothing is
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 
 from driver.memory.dependencies import Part
@@ -47,11 +47,14 @@ def makers(
 def places_to_take(
     problem: Problem, place: Mapping[str, Part]
 ) -> tuple[tuple[tuple[str, str], ...], ...]:
-    """For each operation the (operand, result) of which the result may have the operand's place."""
+    """For each operation the (operand, result) of which the result may have the operand's place:
+    it alone writes the result, as others might while it still reads the operand.
+    """
     buffers = {buffer.name: buffer for buffer in problem.buffers}
     nbytes: dict[str, int] = defaultdict(int)
     for part in place.values():
         nbytes[part.root] = max(nbytes[part.root], part.end)
+    writes = Counter(root for op in problem.ops for root in {place[n].root for n in op.writes})
 
     def may(operand: str, result: str) -> bool:
         its, other = buffers[operand], buffers[result]
@@ -61,6 +64,7 @@ def places_to_take(
             and problem.memory_of(its) == problem.memory_of(other)
             and its.pinned_at is None
             and other.pinned_at is None
+            and writes[result] == 1
         )
 
     pairs = [[(place[a].root, place[b].root) for a, b in op.in_place] for op in problem.ops]

@@ -18,8 +18,9 @@ _MOST_ITEMS: Final = 200_000
 _REMEDY: Final = "`tilefarm plan --help` shows such a document"
 
 
-def record_of(kind: type[Record], text: str | bytes, *, schema: int) -> Record:
-    """The record of a document with a schema version.
+def record_of(kind: type[Record], text: str | bytes, *, schema: int, oldest: int) -> Record:
+    """The record of a document with a schema version, or with an older one that is still read: what
+    that does not know yet is as in a record that lacks it.
 
     Raises:
         UserError: it is not JSON, of another schema, or not such a record.
@@ -32,9 +33,9 @@ def record_of(kind: type[Record], text: str | bytes, *, schema: int) -> Record:
     if not isinstance(document, dict):
         raise UserError(f"a {name} is a JSON object, not {_shown(document)}", _REMEDY)
     found = document.pop("schema", None)
-    if found != schema:
+    if type(found) is not int or not oldest <= found <= schema:
         raise UserError(
-            f"a {name} of schema {_shown(found)}; this tilefarm reads {schema}",
+            f"a {name} of schema {_shown(found)}; this tilefarm reads {oldest} to {schema}",
             f'"schema": {schema} in a {name} that is written as `tilefarm plan --help` says',
         )
     made = _value(kind, document, name)

@@ -113,6 +113,9 @@ class _Model:
                 self._build_buffer(number)
         for busy, instances in zip(self._busy, self.instance.instances, strict=True):
             self.cp.add_cumulative([i for i, _ in busy], [d for _, d in busy], instances)
+        if self.instance.barriers:
+            running = [interval for busy in self._busy for interval, _ in busy]
+            self.cp.add_cumulative(running, [1] * len(running), self.instance.barriers)
         for held, capacity in zip(self._held, self.instance.capacities, strict=True):
             if capacity:
                 self.cp.add_cumulative([i for i, _ in held], [d for _, d in held], capacity)

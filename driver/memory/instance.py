@@ -84,6 +84,7 @@ class Instance:
         capacities: bytes by memory that are not reserved; 0 for as much as it takes.
         ends: the addresses by memory; 0 for as many as it takes.
         reserved: (offset, nbytes) by memory that nothing may use.
+        barriers: of what runs at a time, each holds one; 0 for as many as it takes.
         operations: how many of the steps are operations of the problem.
         after: the steps that are `before` or `behind` each step, the other way round.
         users: the steps that use each buffer.
@@ -95,6 +96,7 @@ class Instance:
     capacities: tuple[int, ...]
     ends: tuple[int, ...]
     reserved: tuple[tuple[tuple[int, int], ...], ...]
+    barriers: int = 0
     operations: int = 0
     after: tuple[tuple[int, ...], ...] = field(init=False)
     users: tuple[tuple[int, ...], ...] = field(init=False)
@@ -154,6 +156,7 @@ def instance_of(problem: Problem) -> Instance:
         capacities=tuple(map(_room, problem.memories)),
         ends=tuple(memory.capacity_nbytes for memory in problem.memories),
         reserved=tuple(memory.reserved for memory in problem.memories),
+        barriers=problem.barriers,
         operations=len(problem.ops),
     )
     _require_an_order(problem, instance)

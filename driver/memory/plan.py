@@ -10,7 +10,9 @@ from tilefarm.digest import canonical_json
 
 from driver.memory.document import record_of
 
-SCHEMA: Final = 2
+SCHEMA: Final = 3
+_OLDEST: Final = 2
+"""Without `reuse_edges`."""
 
 
 class Reason(StrEnum):
@@ -95,6 +97,10 @@ class Plan:
         repeats: operations that ran already and run again, to bring back their results.
         peaks: (memory, first address above everything that ever lies in it).
         extra_nbytes: moved besides what must be: saved, and read again.
+        reuse_edges: (earlier, later), numbers in `timed`: the later one begins after the end of the
+            earlier one, as it uses the same bytes. With them, and with the order on every engine's
+            instances, the bytes of the plan are safe whatever anything takes. None in a document
+            that is older than they are.
         bounds: what no plan can beat.
         method: which mode found it, and how.
     """
@@ -106,8 +112,14 @@ class Plan:
     makespan_ticks: int = 0
     peaks: tuple[tuple[str, int], ...] = ()
     extra_nbytes: int = 0
+    reuse_edges: tuple[tuple[int, int], ...] | None = None
     bounds: tuple[Bound, ...] = ()
     method: str = ""
+
+    @property
+    def timed(self) -> tuple[PlannedOp | PlannedTransfer, ...]:
+        """All that runs: operations, repeats and transfers, in a row."""
+        return (*self.ops, *self.repeats, *self.transfers)
 
     @property
     def order(self) -> tuple[str, ...]:
@@ -151,7 +163,7 @@ class Plan:
         Raises:
             UserError: the text is not a plan of this schema; names the place.
         """
-        return record_of(cls, text, schema=SCHEMA)
+        return record_of(cls, text, schema=SCHEMA, oldest=_OLDEST)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

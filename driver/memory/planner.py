@@ -27,6 +27,7 @@ from driver.memory.problem import Problem
 from driver.memory.schedule import Found, Schedule, Token
 from driver.memory.search import decoded, searched
 from driver.memory.soundness import require_sound
+from driver.memory.waits import with_reuse_edges
 
 EFFORT: Final = 1_000_000
 """Operations and transfers that are decoded for a room: in a tenth of a second."""
@@ -87,7 +88,7 @@ def plan(
     if not plans:
         return search.nowhere()
     found = min(plans, key=_cost)
-    return replace(found, bounds=(*bounds, *found.bounds))
+    return with_reuse_edges(problem, replace(found, bounds=(*bounds, *found.bounds)))
 
 
 def _cost(found: Plan) -> tuple[int, int, int]:

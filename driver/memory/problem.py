@@ -16,7 +16,9 @@ from tilefarm.digest import canonical_json
 
 from driver.memory.document import record_of
 
-SCHEMA: Final = 2
+SCHEMA: Final = 3
+_OLDEST: Final = 2
+"""Without `barriers`."""
 
 
 class EngineKind(StrEnum):
@@ -148,12 +150,17 @@ class Problem:
     The given order says what is meant: an operation reads what those before it wrote, and writes
     after those before it have read. Writers of one buffer without a reader between them write parts
     of it, in any order. Where nobody before wrote what is read, all later writers are waited for.
+
+    Attributes:
+        barriers: signals that are live at a time at most; 0: as many as it takes. What runs, an
+            operation or a transfer, holds one, on which those wait that come after it.
     """
 
     buffers: tuple[Buffer, ...]
     ops: tuple[Op, ...]
     memories: tuple[Memory, ...] = (Memory(),)
     engines: tuple[Engine, ...] = (Engine(name="engine"),)
+    barriers: int = 0
 
     def memory_of(self, buffer: Buffer) -> Memory:
         return next((m for m in self.memories if m.name == buffer.memory), self.memories[0])
@@ -190,4 +197,4 @@ class Problem:
         Raises:
             UserError: the text is not a problem of this schema; names the place.
         """
-        return record_of(cls, text, schema=SCHEMA)
+        return record_of(cls, text, schema=SCHEMA, oldest=_OLDEST)

@@ -12,10 +12,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from driver.memory.barriers import Barriers
 from driver.memory.dependencies import parts
 from driver.memory.plan import Plan, PlannedOp, Reason
 from driver.memory.problem import Problem
-from driver.memory.waits import Event, events_of
+from driver.memory.waits import Event, events_of, with_reuse_edges
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +55,7 @@ def replay(problem: Problem, plan: Plan, draws: Sequence[Mapping[str, int]]) -> 
     makespans: list[int] = []
     critical: Counter[str] = Counter()
     for ticks in draws:
-        begins, ends = _times(events, ticks)
+        begins, ends = _times(events, ticks, problem.barriers)
         makespans.append(max(ends, default=0))
         critical.update(_critical(events, begins, ends))
     makespans.sort()
@@ -71,7 +72,7 @@ def replay(problem: Problem, plan: Plan, draws: Sequence[Mapping[str, int]]) -> 
 def replayed(problem: Problem, plan: Plan, ticks: Mapping[str, int]) -> Plan:
     """The plan as one run with other durations would be; valid for a problem that has those."""
     events = events_of(problem, plan)
-    begins, ends = _times(events, ticks)
+    begins, ends = _times(events, ticks, problem.barriers)
     makespan = max(ends, default=0)
     first: dict[int, int] = {}
     last: dict[int, int] = {}
@@ -98,28 +99,34 @@ def replayed(problem: Problem, plan: Plan, ticks: Mapping[str, int]) -> Plan:
         ),
         key=lambda each: (each[0].begin, each[0].end),
     )
-    ops = [(each, again) for each, again in timed if isinstance(each, PlannedOp)]
-    return replace(
+    ops = [(each, is_repeat) for each, is_repeat in timed if isinstance(each, PlannedOp)]
+    again = replace(
         plan,
-        ops=tuple(each for each, again in ops if not again),
-        repeats=tuple(each for each, again in ops if again),
+        ops=tuple(each for each, is_repeat in ops if not is_repeat),
+        repeats=tuple(each for each, is_repeat in ops if is_repeat),
         transfers=tuple(each for each, _ in timed if not isinstance(each, PlannedOp)),
         residencies=tuple(residencies),
         makespan_ticks=makespan,
         bounds=(),
         method=f"{plan.method}; replayed",
     )
+    return with_reuse_edges(problem, again)
 
 
-def _times(events: Sequence[Event], ticks: Mapping[str, int]) -> tuple[list[int], list[int]]:
+def _times(
+    events: Sequence[Event], ticks: Mapping[str, int], barriers: int
+) -> tuple[list[int], list[int]]:
     """Begins and ends of all events."""
     begins: list[int] = []
     ends: list[int] = []
+    free = Barriers(barriers)
     for event in events:
         what = event.what
         begin = max((ends[each] for each in event.ends), default=0)
         begin = max([begin, *(begins[each] for each in event.begins)])
         takes = ticks[what.op] if isinstance(what, PlannedOp) else what.end - what.begin
+        begin = free.earliest(begin, takes)
+        free.hold(begin, begin + takes)
         begins.append(begin)
         ends.append(begin + takes)
     return begins, ends

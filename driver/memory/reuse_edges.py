@@ -1,14 +1,19 @@
 """Who waits for whom because they use the same bytes, one after the other.
 
-A writer of bytes waits for those that read them before, or for who wrote them if nobody did; a
-reader waits for the writers. (npu_compiler's `control_edge_generator.hpp`, without its views that
-are strided.)
+Whoever uses bytes waits for all who used what lay there before; within one buffer a writer waits
+for those that read or wrote its bytes before, and a reader for those that wrote them. What follows
+from other edges is none. (npu_compiler's `control_edge_generator.hpp`, where parts of a buffer have
+strides as well.)
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+Edge = tuple[int, int]
+"""(earlier, later) by number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,80 +26,107 @@ class Access:
     writes: bool = False
 
 
-@dataclass(slots=True)
-class _Block:
-    """Bytes that have one history.
-
-    Attributes:
-        writers: who wrote them last.
-        readers: who else has to end before they are written again.
-        waited: for whom the writers waited.
-    """
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Occupant:
+    """Bytes [begin, end) of a memory that a buffer has for a while, and who uses them, in time."""
 
     begin: int
     end: int
-    writers: list[int] = field(default_factory=list)
-    readers: list[int] = field(default_factory=list)
-    waited: list[int] = field(default_factory=list)
+    accesses: tuple[Access, ...] = ()
 
 
-def reuse_edges(
-    accesses: Iterable[Access], are_parallel: Callable[[int, int], bool] | None = None
-) -> list[tuple[int, int]]:
-    """(earlier, later) for accesses in the order of a schedule, each once.
+Meets = Callable[[int, int], bool]
+"""Whether a user, and one that begins no sooner, run at once, so that neither waits."""
+
+
+def conflicts(occupants: Iterable[Occupant], meets: Meets) -> list[Edge]:
+    """Who has to wait for whom in one memory; more than `needed` leaves.
 
     Args:
-        accesses: of one memory.
-        are_parallel: whether two users run at once, so that neither waits for the other, as those
-            that write parts of one buffer. The later one waits for those before both. None: never.
+        occupants: in time; those that share bytes are there one after the other.
+        meets: of two users of one occupant, as those that write parts of it.
     """
-    blocks: list[_Block] = []
-    edges: dict[tuple[int, int], None] = {}
-    for access in accesses:
-        if access.begin == access.end:
+    found: list[Edge] = []
+    ground = _Ground()
+    for new in occupants:
+        if new.begin == new.end:
             continue
-        user = access.user
-        _cut_at(blocks, access.begin)
-        _cut_at(blocks, access.end)
-        blocks += _uncovered(blocks, access)
-        mine = [b for b in blocks if access.begin <= b.begin and b.end <= access.end]
-        new = _Block(access.begin, access.end, [user])
-        for block in mine:
-            before = (block.readers or block.writers) if access.writes else block.writers
-            others = [each for each in before if each != user]
-            parallel = [each for each in others if are_parallel and are_parallel(each, user)]
-            waits = [each for each in others if each not in parallel]
-            if parallel:
-                waits += block.waited
-            edges.update(((each, user), None) for each in waits)
-            if access.writes:
-                kept = new.readers if block.readers else new.writers
-                kept += [each for each in parallel if each not in kept]
-                new.waited += waits
-            else:
-                block.readers += [*parallel, user]
-        if access.writes:
-            gone = {id(block) for block in mine}
-            blocks = [*(block for block in blocks if id(block) not in gone), new]
-    return list(edges)
+        mine = dict.fromkeys(access.user for access in new.accesses)
+        for old in ground.take(new) if mine else ():
+            earlier = dict.fromkeys(access.user for access in old.accesses)
+            found += [(each, user) for user in mine for each in earlier if each != user]
+        found += _within(new.accesses, meets)
+    return found
 
 
-def _uncovered(blocks: list[_Block], access: Access) -> list[_Block]:
-    """Blocks without a history for those bytes of an access that nobody has used yet."""
-    at, found = access.begin, []
-    for block in sorted(blocks, key=lambda b: b.begin):
-        if access.begin <= block.begin and block.end <= access.end:
-            if at < block.begin:
-                found.append(_Block(at, block.begin))
-            at = block.end
-    return [*found, _Block(at, access.end)] if at < access.end else found
+def needed(edges: Iterable[Edge], given: Sequence[Collection[int]]) -> tuple[Edge, ...]:
+    """The fewest edges from which all follow, together with what is given; sorted.
+
+    Args:
+        edges: to a higher number each.
+        given: for each number others that it waits for anyway.
+    """
+    wanted: list[set[int]] = [set() for _ in given]
+    for early, late in edges:
+        wanted[late].add(early)
+    found: list[Edge] = []
+    before: list[int] = []  # as bits, all that each one waits for
+    for late, others in enumerate(given):
+        reached = 0
+        for each in others:
+            reached |= before[each] | 1 << each
+        for early in sorted(wanted[late], reverse=True):
+            if not reached >> early & 1:
+                reached |= before[early] | 1 << early
+                found.append((early, late))
+        before.append(reached)
+    return tuple(sorted(found))
 
 
-def _cut_at(blocks: list[_Block], at: int) -> None:
-    """No block reaches across an address any more."""
-    for block in blocks:
-        if block.begin < at < block.end:
-            writers, readers, waited = [*block.writers], [*block.readers], [*block.waited]
-            blocks.append(_Block(at, block.end, writers, readers, waited))
-            block.end = at
-            return
+@dataclass(slots=True)
+class _Kept:
+    """An access that others may have to wait for; none that begin after `until`: they wait for one
+    that wrote all its bytes anew.
+    """
+
+    access: Access
+    until: Access | None = None
+
+
+def _within(accesses: Sequence[Access], meets: Meets) -> list[Edge]:
+    found: list[Edge] = []
+    kept: list[_Kept] = []
+    for new in accesses:
+        kept = [k for k in kept if k.until is None or meets(k.until.user, new.user)]
+        for each in kept:
+            old = each.access
+            is_shared = old.begin < new.end and new.begin < old.end
+            if not is_shared or not (old.writes or new.writes) or old.user == new.user:
+                continue
+            if not meets(old.user, new.user):
+                found.append((old.user, new.user))
+                if new.writes and new.begin <= old.begin and old.end <= new.end:
+                    each.until = each.until or new
+        kept.append(_Kept(new))
+    return found
+
+
+class _Ground:
+    """Who had each byte last."""
+
+    def __init__(self) -> None:
+        self._begins: list[int] = []
+        self._rows: list[tuple[int, int, Occupant]] = []
+
+    def take(self, new: Occupant) -> list[Occupant]:
+        """Those who had some of its bytes, which are its own now."""
+        low = bisect_right(self._begins, new.begin)
+        if low and self._rows[low - 1][1] > new.begin:
+            low -= 1
+        high = bisect_left(self._begins, new.end)
+        old = self._rows[low:high]
+        left = [(begin, new.begin, who) for begin, _, who in old[:1] if begin < new.begin]
+        right = [(new.end, end, who) for _, end, who in old[-1:] if end > new.end]
+        self._rows[low:high] = rows = [*left, (new.begin, new.end, new), *right]
+        self._begins[low:high] = [begin for begin, *_ in rows]
+        return [*{id(who): who for *_, who in old}.values()]

@@ -40,6 +40,8 @@ def _faults(problem: Problem) -> Iterator[str]:
             if not name or name in seen:
                 yield f"{kind} {name!r} is there twice" if name else f"{kind} without a name"
             seen.add(name)
+    if not 0 <= problem.barriers < MOST:
+        yield f"{problem.barriers} barriers: one is enough for every problem, and 0 sets no limit"
     for engine in problem.engines:
         if not 0 < engine.instances < MOST:
             yield f"engine {engine.name} has {engine.instances} instances"

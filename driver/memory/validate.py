@@ -7,7 +7,7 @@ residency, and compares all that share a buffer, an engine or an address.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -15,6 +15,7 @@ from typing import Final
 
 from driver.memory.plan import Plan, PlannedOp, PlannedTransfer, Reason, Residency, TransferKind
 from driver.memory.problem import Buffer, EngineKind, FirstContent, Memory, Op, Problem
+from driver.memory.validate_reuse import Tenant, Timed, Touch, unsafe
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +33,13 @@ GOOD: Final = PlanVerdict("good")
 
 
 def validate(problem: Problem, plan: Plan) -> PlanVerdict:
-    """GOOD, or the first violation: operations, engine, order, address, overlap, transfer,
-    residency, content, or sums.
+    """GOOD, or the first violation: operations, engine, barriers, order, address, overlap,
+    transfer, residency, content, sums, or reuse.
     """
     both = _Both(problem, plan)
     for rule in (
-        _operations, _engines, _order, _addresses, _overlaps, _transfers, _residencies, _contents,
-        _kept, _sums,
+        _operations, _engines, _barriers, _order, _addresses, _overlaps, _transfers, _residencies,
+        _contents, _kept, _sums, _reuse,
     ):  # fmt: skip
         for verdict in rule(both):
             return verdict
@@ -114,6 +115,20 @@ class _Both:
         return found
 
     @cached_property
+    def copies(self) -> dict[str, list[Residency]]:
+        """Residencies of every buffer in backing memories."""
+        found: dict[str, list[Residency]] = defaultdict(list)
+        for each in self.plan.residencies:
+            if each.reason is Reason.SAVED:
+                found[each.buffer].append(each)
+        return found
+
+    @cached_property
+    def numbers(self) -> dict[str, int]:
+        """The number of each operation in the problem."""
+        return {op.name: number for number, op in enumerate(self.problem.ops)}
+
+    @cached_property
     def moves(self) -> dict[str, list[PlannedTransfer]]:
         found: dict[str, list[PlannedTransfer]] = defaultdict(list)
         for each in self.plan.transfers:
@@ -159,6 +174,29 @@ class _Both:
                 if is_place and old.end == new.begin == run.begin and run.end <= new.end:
                     return old
         return None
+
+    def touched_by_op(self, run: PlannedOp) -> Iterator[tuple[Residency, int, int, bool]]:
+        """(residency, bytes of it from and to, whether they are written) of a run."""
+        number = self.numbers[run.op]
+        op = self.problem.ops[number]
+        for name in dict.fromkeys((*op.reads, *op.writes)):
+            home = self.operand_home(number, run, name)
+            assert home is not None
+            low = self.places[name][1]
+            yield home, low, low + self.buffers[name].nbytes, name in op.writes
+
+    def touched_by_move(self, move: PlannedTransfer) -> Iterator[tuple[Residency, int, int, bool]]:
+        """Likewise of a transfer: its buffer's home, and the copy in the backing memory."""
+        is_read = move.kind is TransferKind.READ
+        home = self.home(move.buffer, move.begin, move.end)
+        copies = (
+            copy
+            for copy in self.copies.get(move.buffer, ())
+            if copy.begin <= move.begin and move.end <= copy.end
+        )
+        for each, writes in ((home, is_read), (next(copies, None), not is_read)):
+            if each is not None:
+                yield each, 0, each.nbytes, writes
 
     def home(self, whole: str, begin: int, end: int) -> Residency | None:
         """The residency that a buffer has from begin to end."""
@@ -224,6 +262,18 @@ def _engines(both: _Both) -> Iterator[PlanVerdict]:
         for (_, end, first), (begin, _, second) in pairwise(spans):
             if begin < end:
                 yield PlanVerdict("engine", f"{first} and {second} at once on {engine_name}")
+
+
+def _barriers(both: _Both) -> Iterator[PlanVerdict]:
+    """No more runs at a time than there are barriers."""
+    most = both.problem.barriers
+    plan = both.plan
+    changes = [change for each in plan.timed for change in ((each.begin, 1), (each.end, -1))]
+    running = 0
+    for tick, change in sorted(changes):
+        running += change
+        if most and running > most:
+            yield PlanVerdict("barriers", f"{running} run at {tick}, with {most} barriers")
 
 
 def _order(both: _Both) -> Iterator[PlanVerdict]:
@@ -438,8 +488,7 @@ def _kept(both: _Both) -> Iterator[PlanVerdict]:
 
 def _sums(both: _Both) -> Iterator[PlanVerdict]:
     plan = both.plan
-    timed: Iterable[PlannedOp | PlannedTransfer] = (*plan.ops, *plan.repeats, *plan.transfers)
-    makespan = max((each.end for each in timed), default=0)
+    makespan = max((each.end for each in plan.timed), default=0)
     if plan.makespan_ticks != makespan:
         yield PlanVerdict("sums", f"the makespan is {makespan}, not {plan.makespan_ticks}")
     for memory in both.memories:
@@ -452,3 +501,44 @@ def _sums(both: _Both) -> Iterator[PlanVerdict]:
     extra = moved - sum(both.sizes[name] for name in first)
     if plan.extra_nbytes != extra:
         yield PlanVerdict("sums", f"{extra} bytes are moved besides, not {plan.extra_nbytes}")
+
+
+def _reuse(both: _Both) -> Iterator[PlanVerdict]:
+    """Edges and turns keep those apart that use the same bytes."""
+    plan = both.plan
+    if plan.reuse_edges is None:
+        return
+    touches: dict[int, list[Touch]] = defaultdict(list)
+    number_of = {id(each): number for number, each in enumerate(plan.residencies)}
+    done: list[Timed] = []
+    for at, each in enumerate(plan.timed):
+        if isinstance(each, PlannedOp):
+            found = both.touched_by_op(each)
+            engine = both.engines[both.engine_of(both.ops[each.op])]
+        else:
+            found = both.touched_by_move(each)
+            engine = both.engines[each.engine]
+        for home, low, high, writes in found:
+            place = home.offset + low, home.offset + high
+            touches[number_of[id(home)]].append(Touch(at, *place, writes))
+        every = range(engine.instances) if each.instance < 0 else (each.instance,)
+        done.append(
+            Timed(
+                name=each.op if isinstance(each, PlannedOp) else f"{each.kind} {each.buffer}",
+                begin=each.begin,
+                end=each.end,
+                instances=tuple((engine.name, instance) for instance in every),
+            )
+        )
+    tenants = [
+        Tenant(
+            memory=each.memory,
+            low=each.offset,
+            high=each.end_offset,
+            begin=each.begin,
+            touches=tuple(touches[number]),
+        )
+        for number, each in enumerate(plan.residencies)
+    ]
+    for why in unsafe(done, plan.reuse_edges, tenants):
+        yield PlanVerdict("reuse", why)

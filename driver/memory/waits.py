@@ -8,22 +8,26 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from driver.memory.dependencies import dependencies, parts
+from driver.memory.dependencies import Part, dependencies, parts
 from driver.memory.plan import Plan, PlannedOp, PlannedTransfer, Reason, TransferKind
 from driver.memory.problem import Problem
-from driver.memory.reuse_edges import Access, reuse_edges
+from driver.memory.reuse_edges import Access, Edge, Occupant, conflicts, needed
+
+Planned = PlannedOp | PlannedTransfer
 
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """A residency, by its number in the plan, that somebody reads or writes.
+    """Bytes [begin, end) of a residency, by its number in the plan, that somebody reads or writes.
 
     Who `takes` it gives its bytes to a result, from the begin on.
     """
 
     residency: int
+    begin: int
+    end: int
     writes: bool
     takes: bool = False
 
@@ -40,22 +44,34 @@ class Event:
         is_repeat: an operation that ran already.
     """
 
-    what: PlannedOp | PlannedTransfer
+    what: Planned
     uses: tuple[Use, ...]
     ends: tuple[int, ...] = ()
     begins: tuple[int, ...] = ()
     is_repeat: bool = False
 
 
+def with_reuse_edges(problem: Problem, plan: Plan) -> Plan:
+    """A plan, valid but for these, with its `reuse_edges`."""
+    timed = _in_time(problem, plan)
+    planned = [what for _, what in timed]
+    uses = [tuple(found) for found in _uses(problem, plan, planned)]
+    edges = _reuse(problem, plan, planned, uses)
+    number = [at for at, _ in timed]
+    return replace(plan, reuse_edges=tuple(sorted((number[a], number[b]) for a, b in edges)))
+
+
 def events_of(problem: Problem, plan: Plan) -> tuple[Event, ...]:
     """All events of a plan that is valid, by begin; each waits for earlier ones alone."""
-    order = {op.name: at for at, op in enumerate(problem.ops)}
-    planned: list[PlannedOp | PlannedTransfer] = sorted(
-        (*plan.ops, *plan.repeats, *plan.transfers),
-        key=lambda each: (each.begin, order[each.op] if isinstance(each, PlannedOp) else -1),
-    )
-    ends: list[set[int]] = [set() for _ in planned]
+    timed = _in_time(problem, plan)
+    planned = [what for _, what in timed]
     uses = [tuple(found) for found in _uses(problem, plan, planned)]
+    if plan.reuse_edges is None:
+        reuse = _reuse(problem, plan, planned, uses)
+    else:
+        place_of = {number: at for at, (number, _) in enumerate(timed)}
+        reuse = tuple((place_of[a], place_of[b]) for a, b in plan.reuse_edges)
+    ends: list[set[int]] = [set() for _ in planned]
     number: dict[str, int] = {}
     for at, each in enumerate(planned):
         if isinstance(each, PlannedOp):
@@ -63,8 +79,7 @@ def events_of(problem: Problem, plan: Plan) -> tuple[Event, ...]:
     first = {*number.values()}
     for op, before in zip(problem.ops, dependencies(problem), strict=True):
         ends[number[op.name]] |= {number[problem.ops[each].name] for each in before}
-    turns = _turns(problem, planned)
-    for early, late in (*turns, *_bytes(plan, planned, uses), *_stays(plan, planned, uses)):
+    for early, late in (*_turns(problem, planned), *reuse, *_stays(plan, planned, uses)):
         ends[late].add(early)
     begins = _orders(problem, number)
     return tuple(
@@ -79,25 +94,37 @@ def events_of(problem: Problem, plan: Plan) -> tuple[Event, ...]:
     )
 
 
-def _uses(
-    problem: Problem, plan: Plan, planned: list[PlannedOp | PlannedTransfer]
-) -> Iterator[list[Use]]:
+def _in_time(problem: Problem, plan: Plan) -> list[tuple[int, Planned]]:
+    """Operations, repeats and transfers by begin, each with its number in the plan."""
+    order = {op.name: at for at, op in enumerate(problem.ops)}
+    return sorted(
+        enumerate(plan.timed),
+        key=lambda each: (
+            each[1].begin,
+            order[each[1].op] if isinstance(each[1], PlannedOp) else -1,
+        ),
+    )
+
+
+def _uses(problem: Problem, plan: Plan, planned: list[Planned]) -> Iterator[list[Use]]:
     place = parts(problem)
     ops = {op.name: op for op in problem.ops}
     stays: dict[tuple[str, bool], list[int]] = defaultdict(list)
     for number, each in enumerate(plan.residencies):
         stays[each.buffer, each.reason is Reason.SAVED].append(number)
 
-    def use(buffer: str, what: PlannedOp | PlannedTransfer, mode: _Mode) -> Iterator[Use]:
+    def use(buffer: str, what: Planned, mode: _Mode, part: Part | None = None) -> Iterator[Use]:
         taken = None
         for found in stays[buffer, mode.is_copy]:
             stay = plan.residencies[found]
+            begin, end = (part.begin, part.end) if part else (0, stay.nbytes)
+            mine = stay.offset + begin, stay.offset + end
             if stay.begin <= what.begin and what.end <= stay.end:
-                yield Use(found, mode.writes)
+                yield Use(found, *mine, mode.writes)
                 return
-            taken = found if stay.end == what.begin else taken
+            taken = Use(found, *mine, mode.writes, True) if stay.end == what.begin else taken
         if taken is not None and mode.may_take:
-            yield Use(taken, mode.writes, takes=True)
+            yield taken
 
     for what in planned:
         mine: list[Use] = []
@@ -105,9 +132,10 @@ def _uses(
             op = ops[what.op]
             taken = {operand for operand, _ in op.in_place}
             for name in op.reads:
-                mine += use(place[name].root, what, _Mode(may_take=name in taken))
+                mode = _Mode(may_take=name in taken)
+                mine += use(place[name].root, what, mode, place[name])
             for name in op.writes:
-                mine += use(place[name].root, what, _Mode(writes=True))
+                mine += use(place[name].root, what, _Mode(writes=True), place[name])
         else:
             is_read = what.kind is TransferKind.READ
             mine += use(what.buffer, what, _Mode(writes=not is_read, is_copy=True))
@@ -124,31 +152,40 @@ class _Mode:
     may_take: bool = False
 
 
-def _bytes(
-    plan: Plan, planned: list[PlannedOp | PlannedTransfer], uses: list[tuple[Use, ...]]
-) -> list[tuple[int, int]]:
-    """Edges from addresses, in each memory."""
-    accesses: dict[str, list[Access]] = defaultdict(list)
+def _reuse(
+    problem: Problem, plan: Plan, planned: list[Planned], uses: list[tuple[Use, ...]]
+) -> tuple[Edge, ...]:
+    """The edges from addresses, in all memories, that do not follow from turns on engines."""
+    accesses: dict[int, list[Access]] = defaultdict(list)
     for at, mine in enumerate(uses):
         for use in mine:
-            stay = plan.residencies[use.residency]
-            accesses[stay.memory].append(
-                Access(user=at, begin=stay.offset, end=stay.end_offset, writes=use.writes)
+            accesses[use.residency].append(
+                Access(user=at, begin=use.begin, end=use.end, writes=use.writes)
             )
+    occupants: dict[str, list[Occupant]] = defaultdict(list)
+    for at, stay in sorted(enumerate(plan.residencies), key=lambda each: each[1].begin):
+        occupants[stay.memory].append(
+            Occupant(begin=stay.offset, end=stay.end_offset, accesses=tuple(accesses[at]))
+        )
 
-    def are_parallel(early: int, late: int) -> bool:
+    def meets(early: int, late: int) -> bool:
         return planned[early].end > planned[late].begin
 
-    return [edge for mine in accesses.values() for edge in reuse_edges(mine, are_parallel)]
+    given: list[list[int]] = [[] for _ in planned]
+    for early, late in _turns(problem, planned):
+        given[late].append(early)
+    found = (edge for mine in occupants.values() for edge in conflicts(mine, meets))
+    return needed(found, given)
 
 
 def _stays(
-    plan: Plan, planned: list[PlannedOp | PlannedTransfer], uses: list[tuple[Use, ...]]
+    plan: Plan, planned: list[Planned], uses: list[tuple[Use, ...]]
 ) -> Iterator[tuple[int, int]]:
     """A buffer comes back after all that used it before, and before all that use it then; it is
     saved after all that wrote it.
     """
     users: dict[int, list[int]] = defaultdict(list)
+    modes = [{(use.residency, use.writes) for use in mine} for mine in uses]
     for at, mine in enumerate(uses):
         for use in mine:
             users[use.residency].append(at)
@@ -163,17 +200,13 @@ def _stays(
             yield from ((each, users_of_it[0]) for each in users[last[stay.buffer]])
         last[stay.buffer] = at
         for place, each in enumerate(users_of_it):
-            if isinstance(planned[each], PlannedTransfer) and Use(at, writes=False) in uses[each]:
+            if isinstance(planned[each], PlannedTransfer) and (at, False) in modes[each]:
                 yield from (
-                    (writer, each)
-                    for writer in users_of_it[:place]
-                    if Use(at, writes=True) in uses[writer]
+                    (writer, each) for writer in users_of_it[:place] if (at, True) in modes[writer]
                 )
 
 
-def _turns(
-    problem: Problem, planned: list[PlannedOp | PlannedTransfer]
-) -> Iterator[tuple[int, int]]:
+def _turns(problem: Problem, planned: list[Planned]) -> Iterator[Edge]:
     """Who follows whom on an instance of an engine."""
     engines = {engine.name: engine for engine in problem.engines}
     ops = {op.name: op for op in problem.ops}

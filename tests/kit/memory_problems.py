@@ -13,7 +13,8 @@ _PINS: Final = (32, 128)
 
 
 def memory_problem(seed: int) -> Problem:
-    """Loads, chains, joins, parts, groups, pins and outputs on two processors and two DMA engines.
+    """Loads, chains, joins, parts, groups, pins and outputs on two processors and two DMA engines,
+    some of them with few barriers.
 
     Half of them have too little memory for all that they would like to keep there.
     """
@@ -24,6 +25,7 @@ def memory_problem(seed: int) -> Problem:
         ops=tuple(draft.ops),
         memories=_memories(draft.rng),
         engines=_engines(draft.rng),
+        barriers=draft.rng.choice([0, 0, 1, 2, 4]),
     )
 
 

@@ -14,7 +14,7 @@ extern "C" {
 #endif
 
 /* Another one for every change of what follows: a caller asks the library for its own first. */
-#define TILEFARM_MEMORY_INTERFACE 1
+#define TILEFARM_MEMORY_INTERFACE 2
 
 __attribute__((visibility("default"))) int32_t tilefarm_memory_interface(void);
 
@@ -92,6 +92,7 @@ typedef struct {
   const int64_t* remade_by; /* the step that may run again to bring it back; -1: none */
   int64_t engines;
   const int64_t* instances;
+  int64_t barriers; /* each step and transfer holds one as it runs; 0: endless */
   int64_t memories;
   const int64_t* capacity; /* bytes that count; 0: endless */
   const int64_t* end;      /* of addresses; 0: endless */

@@ -11,7 +11,9 @@ from driver.memory.feasible.residents import Residents
 from driver.memory.feasible.timeline import Timeline
 
 MOST_LOADS: Final = 48
-"""Loaded buffers at once; npu_compiler's stand-in for barriers: 8 for each of a 40XX's 6 tiles."""
+"""Loaded buffers at once, where the problem has no number of barriers, for which npu_compiler takes
+it: 8 for each of a 40XX's 6 tiles.
+"""
 MOST_LEVELS: Final = 35
 """How many computations ahead; npu_compiler's limit."""
 
@@ -43,7 +45,8 @@ class Prefetcher:
             return
         while self._ready and self._ready[0][-1] in self._timeline.actions:
             self._ready.pop(0)
-        room = MOST_LOADS - placed - self._loaded()
+        most = self._graph.instance.barriers or MOST_LOADS
+        room = most - placed - self._loaded()
         level = self._graph.levels[self._last]
         end = self._timeline.actions[self._last].end
         for ahead, _, what, is_step in self._candidates(level):

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
+from driver.memory.barriers import Barriers
 from driver.memory.feasible.actions import Action, ActionKind, Home, Schedule
 from driver.memory.feasible.graph import Graph
 
@@ -56,6 +57,7 @@ class _Replay:
         self._graph = graph
         self._earlier = earlier
         self._free: dict[tuple[int, int], int] = {}
+        self._barriers = Barriers(graph.instance.barriers)
         self._begun: dict[int, int] = {}
         self._ends: dict[int, int] = {}
         self._changed: dict[int, int] = defaultdict(int)
@@ -67,8 +69,9 @@ class _Replay:
         instances = range(self._graph.instance.instances[action.engine])
         mine = instances if action.instance < 0 else (action.instance,)
         at = max(self._free.get((action.engine, each), 0) for each in mine)
-        at = max([at, *self._waits(action)])
+        at = self._barriers.earliest(max([at, *self._waits(action)]), action.ticks)
         action.begin, action.end = at, at + action.ticks
+        self._barriers.hold(action.begin, action.end)
         for each in mine:
             self._free[action.engine, each] = action.end
         self._note(action)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from driver.memory.barriers import Barriers
 from driver.memory.feasible.actions import Action, ActionKind, Schedule
-from driver.memory.feasible.graph import Graph
+from driver.memory.feasible.graph import Graph, StepKind
 from driver.memory.feasible.residents import Residents
 from driver.memory.problem import Problem
 
@@ -18,6 +19,7 @@ class Timeline:
         self._schedule = schedule
         self._residents = residents
         self._free = [[0] * engine.instances for engine in problem.engines]
+        self._barriers = Barriers(problem.barriers)
         self._last_begin = [0] * len(problem.engines)
         self._saved_at: dict[int, int] = {}
         self.actions: dict[int, Action] = {}
@@ -46,11 +48,14 @@ class Timeline:
         return found
 
     def _unplaced_data(self, step: int) -> list[int]:
-        """What a step still waits for: data steps alone, if it is ready; earliest first."""
+        """The data steps that a step still waits for, all that there is if it is ready; earliest
+        first.
+        """
         left, found = [step], set[int]()
         while left:
             for each in self._graph.waits_for[left.pop()]:
-                if each not in self.actions and each not in found:
+                is_data = self._graph.kinds[each] is StepKind.DATA
+                if is_data and each not in self.actions and each not in found:
                     found.add(each)
                     left.append(each)
 
@@ -96,8 +101,9 @@ class Timeline:
                 begin = max(begin, home.actions[0].end)
         action = Action(kind=kind, engine=its.engine, ticks=its.ticks, step=step, homes=homes)
         self.actions[step] = action
-        self._last_begin[its.engine] = begin
-        return self._occupy(action, begin, takes_all=its.takes_all)
+        self._occupy(action, begin, takes_all=its.takes_all)
+        self._last_begin[its.engine] = action.begin
+        return action
 
     def save(self, buffer: int) -> Action:
         """Writes a buffer to the backing memory after its last use; all engines wait for that."""
@@ -126,7 +132,9 @@ class Timeline:
     def _occupy(self, action: Action, begin: int, *, takes_all: bool = False) -> Action:
         free = self._free[action.engine]
         action.instance = -1 if takes_all else free.index(min(free))
-        action.begin, action.end = begin, begin + action.ticks
+        action.begin = self._barriers.earliest(begin, action.ticks)
+        action.end = action.begin + action.ticks
+        self._barriers.hold(action.begin, action.end)
         mine = range(len(free)) if takes_all else (action.instance,)
         for instance in mine:
             free[instance] = action.end

@@ -16,7 +16,7 @@ import driver
 LIBRARY_NAME: Final = "libtilefarm_memory.so"
 BUILD_COMMAND: Final = "make setup"
 
-INTERFACE: Final = 1
+INTERFACE: Final = 2
 """TILEFARM_MEMORY_INTERFACE of `tilefarm_memory.h`, which the structures here are those of."""
 INTEGERS: Final = ctypes.POINTER(ctypes.c_int64)
 STOP: Final = ctypes.POINTER(ctypes.c_int32)

@@ -110,9 +110,9 @@ def test_what_is_infeasible_is_told(file: Path, capsys: pytest.CaptureFixture[st
     ("text", "words"),
     [
         ("{", "not JSON"),
-        ('{"schema": 2, "buffers": [], "ops": [{"name": 3}]}', "problem.ops[0].name: a text is"),
+        ('{"schema": 3, "buffers": [], "ops": [{"name": 3}]}', "problem.ops[0].name: a text is"),
         (
-            '{"schema": 2, "buffers": [], "ops": [{"name": "a", "reads": ["x"]}]}',
+            '{"schema": 3, "buffers": [], "ops": [{"name": "a", "reads": ["x"]}]}',
             "operation a uses the unknown buffer 'x'",
         ),
     ],

@@ -155,6 +155,27 @@ def test_a_result_has_not_the_place_of_what_is_needed_later() -> None:
     assert found.offsets["b0"] != found.offsets["b1"] == found.offsets["b2"]
 
 
+def test_a_result_that_another_writes_as_well_has_a_place_of_its_own() -> None:
+    """Its other half is written while the operand is still read."""
+    problem = Problem(
+        buffers=(
+            Buffer(name="a", nbytes=8),
+            Buffer(name="b", nbytes=8),
+            Buffer(name="low", nbytes=4, view_of="b"),
+            Buffer(name="high", nbytes=4, view_of="b", view_offset=4),
+        ),
+        ops=(
+            Op(name="make", writes=("a",)),
+            Op(name="first", reads=("a",), writes=("low",), in_place=(("a", "low"),)),
+            Op(name="other", engine="dma", writes=("high",), after=("make",)),
+            Op(name="end", reads=("b",)),
+        ),
+        memories=scratchpad(0, 0),
+        engines=(Engine(name="compute"), DMA),
+    )
+    assert planned(problem).peak_nbytes("fast") == 16
+
+
 def broken(problem: Problem, found: Plan) -> str:
     verdict = validate(problem, found)
     assert not verdict

@@ -15,7 +15,7 @@ import driver.memory
 from driver.memory.native import library as native
 
 HEADER = Path(driver.memory.__file__).parent / "core" / "tilefarm_memory.h"
-DECLARED = "aa21584e7091"
+DECLARED = "0ff8bc49b1c2"
 """Of what interface 1 declares."""
 
 

@@ -246,31 +246,31 @@ def test_every_plan_is_valid_and_no_better_than_the_bound(problem: Problem) -> N
     [
         ("", "not JSON: Expecting value: line 1 column 1 (char 0)"),
         ("[]", "a problem is a JSON object, not []"),
-        ('{"schema": 1}', "a problem of schema 1; this tilefarm reads 2"),
-        ('{"schema": 2, "ops": []}', "problem lacks 'buffers'"),
-        ('{"schema": 2, "buffers": [], "ops": [], "steps": []}', "problem has no 'steps'"),
+        ('{"schema": 1}', "a problem of schema 1; this tilefarm reads 2 to 3"),
+        ('{"schema": 3, "ops": []}', "problem lacks 'buffers'"),
+        ('{"schema": 3, "buffers": [], "ops": [], "steps": []}', "problem has no 'steps'"),
         (
-            '{"schema": 2, "buffers": [{"name": "x", "nbytes": "9"}], "ops": []}',
+            '{"schema": 3, "buffers": [{"name": "x", "nbytes": "9"}], "ops": []}',
             "problem.buffers[0].nbytes: a whole number is wanted, not '9'",
         ),
         (
-            '{"schema": 2, "buffers": [{"name": "x", "nbytes": 9, "first_content": "old"}]}',
+            '{"schema": 3, "buffers": [{"name": "x", "nbytes": 9, "first_content": "old"}]}',
             "problem lacks 'ops'",
         ),
         (
-            '{"schema": 2, "buffers": [], "ops": [{"name": "a", "duration_ticks": NaN}]}',
+            '{"schema": 3, "buffers": [], "ops": [{"name": "a", "duration_ticks": NaN}]}',
             "not JSON: NaN is not a number",
         ),
         (
-            '{"schema": 2, "buffers": [], "ops": [{"name": "a", "reads": "x"}]}',
+            '{"schema": 3, "buffers": [], "ops": [{"name": "a", "reads": "x"}]}',
             "problem.ops[0].reads: a list is wanted, not 'x'",
         ),
         (
-            '{"schema": 2, "buffers": [], "ops": [], "memories": [{"reserved": [[1]]}]}',
+            '{"schema": 3, "buffers": [], "ops": [], "memories": [{"reserved": [[1]]}]}',
             "problem.memories[0].reserved[0]: 2 values are wanted, not 1",
         ),
         (
-            '{"schema": 2, "buffers": [], "ops": [' + "1," * 200_000 + "1]}",
+            '{"schema": 3, "buffers": [], "ops": [' + "1," * 200_000 + "1]}",
             "problem.ops: 200001 rows, 200000 at most",
         ),
     ],

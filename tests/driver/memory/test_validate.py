@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Iterator
 from dataclasses import replace
@@ -144,6 +145,40 @@ def test_a_buffer_on_a_living_one_is_caught() -> None:
             if one is not other and _meet(one, other):
                 changed = with_residency(at, offset=other.offset)
                 assert validate(PROBLEM, changed).name in ("overlap", "address")
+
+
+def test_every_reuse_edge_is_needed_and_none_is_made_up() -> None:
+    edges = PLAN.reuse_edges
+    assert edges
+    for gone in edges:
+        left = tuple(edge for edge in edges if edge != gone)
+        verdict = validate(PROBLEM, replace(PLAN, reuse_edges=left))
+        assert verdict.name == "reuse", gone
+        assert "use the same bytes, in no order" in verdict.why
+        backwards = replace(PLAN, reuse_edges=(*edges, gone[::-1]))
+        assert "is said to wait for" in validate(PROBLEM, backwards).why
+    nobody = replace(PLAN, reuse_edges=(*edges, (0, len(PLAN.timed))))
+    assert "no operation or transfer for the edge" in validate(PROBLEM, nobody).why
+
+
+def test_a_document_from_before_reuse_edges_is_read_and_says_none() -> None:
+    document = json.loads(PLAN.to_json())
+    assert document.pop("reuse_edges")
+    old = Plan.from_json(json.dumps({**document, "schema": 2}))
+    assert old == replace(PLAN, reuse_edges=None)
+    assert validate(PROBLEM, old) is GOOD
+    problem = json.loads(PROBLEM.to_json())
+    del problem["barriers"]
+    assert Problem.from_json(json.dumps({**problem, "schema": 2})) == PROBLEM
+
+
+def test_what_runs_beside_one_another_holds_a_barrier() -> None:
+    ticks = {tick for each in PLAN.timed for tick in (each.begin, each.end)}
+    most = max(sum(each.begin <= tick < each.end for each in PLAN.timed) for tick in ticks)
+    assert most > 1
+    assert validate(replace(PROBLEM, barriers=most), PLAN) is GOOD
+    verdict = validate(replace(PROBLEM, barriers=most - 1), PLAN)
+    assert (verdict.name, verdict.why.split(" at ")[0]) == ("barriers", f"{most} run")
 
 
 def test_wrong_sums_are_caught() -> None:

@@ -38,7 +38,7 @@ double gladness(int rule, int64_t distance, int64_t nbytes, int64_t leave, int64
 }
 
 Decoder::Decoder(const Instance& instance, bool is_placed)
-    : instance_(instance), is_placed_(is_placed) {
+    : instance_(instance), is_placed_(is_placed), barriers_(instance.barriers) {
   for (int at = 0; at < static_cast<int>(instance.memories.size()); at++) {
     bare_.emplace_back(instance, at);
   }
@@ -89,6 +89,7 @@ bool Decoder::begin(const Tokens& tokens) {
   held_.assign(instance_.buffers.size(), Held{});
   free_.resize(instance_.instances.size());
   for (size_t at = 0; at < free_.size(); at++) free_[at].assign(instance_.instances[at], 0);
+  barriers_.clear();
   used_.assign(memories, 0);
   coming_.assign(memories, {});
   residents_.assign(memories, {});
@@ -145,7 +146,9 @@ bool Decoder::step(int number) {
                    step.takes_all ? *std::max_element(free.begin(), free.end()) : free[instance]);
   take_places(step, begin);
   if (!room(begin, new_, step.uses)) return false;
+  begin = barriers_.earliest(begin, step.ticks);
   const int64_t end = begin + step.ticks;
+  barriers_.hold(begin, end);
   now_ = begin;
   ends_[number] = end;
   if (step.takes_all) {
@@ -292,8 +295,10 @@ void Decoder::save(int number) {
   Held& held = held_[number];
   std::vector<int64_t>& free = free_[buffer.save.engine];
   const size_t instance = earliest(free);
-  const int64_t begin = std::max(free[instance], held.changed_at);
+  const int64_t begin =
+      barriers_.earliest(std::max(free[instance], held.changed_at), buffer.save.ticks);
   const int64_t end = begin + buffer.save.ticks;
+  barriers_.hold(begin, end);
   free[instance] = end;
   held.last_end = std::max(held.last_end, end);
   held.is_changed = false;
@@ -342,7 +347,9 @@ bool Decoder::again(int number, const Numbers& kept) {
   begin = std::max(begin,
                    step.takes_all ? *std::max_element(free.begin(), free.end()) : free[instance]);
   if (!room(begin, {number}, all)) return false;
+  begin = barriers_.earliest(begin, step.ticks);
   const int64_t end = begin + step.ticks;
+  barriers_.hold(begin, end);
   now_ = begin;
   if (step.takes_all) {
     std::fill(free.begin(), free.end(), end);
@@ -371,7 +378,9 @@ bool Decoder::read(int number, const Numbers& kept) {
   const size_t instance = earliest(free);
   int64_t begin = std::max({now_, free[instance], held.saved_at});
   if (!room(begin, {number}, kept)) return false;
+  begin = barriers_.earliest(begin, buffer.read.ticks);
   const int64_t end = begin + buffer.read.ticks;
+  barriers_.hold(begin, end);
   now_ = begin;
   free[instance] = held.last_end = held.saved_at = end;
   const Token token = token_of(TILEFARM_MEMORY_RETURN, number);

@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "barriers.h"
 #include "ground.h"
 #include "instance.h"
 
@@ -125,6 +126,7 @@ class Decoder {
   int64_t now_ = 0;
   std::vector<Held> held_;
   std::vector<std::vector<int64_t>> free_;     // by engine and instance
+  Barriers barriers_;
   std::vector<int64_t> used_;                  // by memory
   std::vector<std::vector<Coming>> coming_;    // by memory, a heap
   std::vector<Ground> bare_;                   // by memory, with nothing in it

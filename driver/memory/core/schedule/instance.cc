@@ -55,7 +55,8 @@ MemoryRoom read_memory(const tilefarm_memory_instance& rows, int64_t at) {
 }  // namespace
 
 Instance read_instance(const tilefarm_memory_instance& rows) {
-  Instance made;
+  Instance made{};
+  made.barriers = rows.barriers;
   for (int64_t at = 0; at < rows.steps; at++) made.steps.push_back(read_step(rows, at));
   for (int64_t at = 0; at < rows.buffers; at++) made.buffers.push_back(read_buffer(rows, at));
   made.instances.assign(rows.instances, rows.instances + rows.engines);

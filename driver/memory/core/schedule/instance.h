@@ -59,6 +59,7 @@ struct Instance {
   std::vector<Step> steps;
   std::vector<WholeBuffer> buffers;
   Numbers instances;  // by engine
+  int64_t barriers;   // of what runs at a time; 0: endless
   std::vector<MemoryRoom> memories;
 };
 

@@ -20,7 +20,8 @@ Instance random_instance(std::mt19937& random) {
   auto pick = [&](int least, int most) {
     return std::uniform_int_distribution<int>(least, most)(random);
   };
-  Instance made;
+  Instance made{};
+  made.barriers = pick(0, 3);
   made.instances = {pick(1, 2), 1, 1};
   made.memories = {{pick(0, 3) ? pick(12, 30) : 0, 0, {}}};
   made.memories[0].end = made.memories[0].capacity;
@@ -54,10 +55,13 @@ void check_engines(int number, const Instance& instance, const Decoded& found) {
     CHECK(a.begin >= 0 && a.engine < kEngines && a.instance < instance.instances[a.engine]);
     CHECK(a.end <= found.makespan);
     if (a.token >= 0) ends[a.token] = a.end;
+    int running = 0;
     for (const auto& b : found.actions) {
+      running += b.begin <= a.begin && a.begin < b.end;
       const bool same = a.engine == b.engine && a.instance == b.instance;
       CHECK(&a == &b || !same || !meet(a.begin, a.end, b.begin, b.end));
     }
+    CHECK(!instance.barriers || running <= instance.barriers);
   }
   for (const auto& a : found.actions) {
     if (a.token < 0) continue;
