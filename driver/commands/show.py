@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from driver.commands.compile_steps.choosing import Listed
     from driver.commands.compile_steps.steps import CompileSteps
-    from driver.commands.compile_steps.stream import Stream
     from driver.program.vta.schedules import Choice
+    from driver.program.vta.stream import Stream
 
 _EPILOG = """\
 examples:
@@ -194,8 +194,8 @@ def _add_stream(
 ) -> Stream | None:
     """Run the kernel where its instructions are wanted; they become the compile's last step."""
     from driver.commands.compile_steps.steps import ALL, STREAM, Shown
-    from driver.commands.compile_steps.stream import stream_of
     from driver.network import is_accelerated
+    from driver.program.vta.stream import stream_of
 
     wanted = args.after in (STREAM, ALL) or args.html is not None or args.json
     on_processor = not is_accelerated(workload, target)

@@ -8,8 +8,8 @@ from tilefarm.printable import page_text as escape
 from tilefarm.workload import Workload
 
 from driver.commands.compile_steps.steps import CompileSteps, Shown
-from driver.commands.compile_steps.stream import Stream
 from driver.program.vta.cycle_breakdown import CAUSES
+from driver.program.vta.stream import Stream
 from driver.report.steps_page import PageStep, steps_page
 from driver.report.summary import KernelTimeline
 from driver.report.tables import count

@@ -10,7 +10,6 @@ from datetime import UTC, datetime, timedelta
 from tilefarm.digest import Digest
 from tilefarm.measurement import DeviceClock
 
-from driver.jobs.nightly.page import RowHistory, ZooHistory
 from driver.jobs.nightly.records import (
     Answers,
     Judged,
@@ -24,6 +23,8 @@ from driver.jobs.nightly.records import (
     SampleTime,
     Verdict,
 )
+from driver.jobs.nightly.why import Explanation
+from driver.jobs.nightly.zoo_history import RowHistory, ZooHistory
 
 _BEGAN = datetime(2026, 1, 1, 21, tzinfo=UTC)
 _STEP = 0.7
@@ -63,6 +64,7 @@ def _row(model: str, clock: DeviceClock, nights: list[Night], hostile: str) -> R
         samples=tuple(samples),
         judged=tuple(_judged(row, nights, step, hostile)),
         steps=(step,) if step else (),
+        reasons={step: Explanation(lines=(f"1 commit{hostile}",), details=(("code", hostile),))},
     )
 
 

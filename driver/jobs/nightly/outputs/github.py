@@ -12,9 +12,9 @@ from tilefarm.plural import plural
 from tilefarm.printable import printable
 
 from driver.jobs.nightly.outputs.rows import NightRow, night_rows
-from driver.jobs.nightly.page.words import QUIET, SIGNS, change_text, sample_text, verdict_words
-from driver.jobs.nightly.page.zoo_history import ZooHistory
 from driver.jobs.nightly.records import Night
+from driver.jobs.nightly.words import QUIET, SIGNS, change_text, sample_text, verdict_words
+from driver.jobs.nightly.zoo_history import ZooHistory
 
 _SHOWN: Final = 10
 """Annotations of each kind that GitHub shows of a step."""

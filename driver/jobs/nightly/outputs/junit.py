@@ -8,8 +8,8 @@ from xml.etree import ElementTree as Xml
 from tilefarm.printable import printable
 
 from driver.jobs.nightly.outputs.rows import NightRow, night_rows
-from driver.jobs.nightly.page.zoo_history import ZooHistory
 from driver.jobs.nightly.records import Night, Verdict
+from driver.jobs.nightly.zoo_history import ZooHistory
 
 
 def junit_xml(zoo: ZooHistory, night: Night) -> bytes:

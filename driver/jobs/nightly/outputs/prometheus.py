@@ -12,8 +12,8 @@ from tilefarm.measurement import DeviceClock
 from tilefarm.printable import printable
 
 from driver.jobs.nightly.outputs.rows import NightRow, night_rows
-from driver.jobs.nightly.page.zoo_history import ZooHistory
 from driver.jobs.nightly.records import Night, Verdict
+from driver.jobs.nightly.zoo_history import ZooHistory
 
 _PREFIX: Final = "tilefarm_nightly_"
 

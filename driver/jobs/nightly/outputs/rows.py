@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from tilefarm.printable import printable
 
-from driver.jobs.nightly.page.words import SIGNS, change_text, sample_text, verdict_words
-from driver.jobs.nightly.page.zoo_history import RowHistory, ZooHistory
 from driver.jobs.nightly.records import Judged, Night, Sample
+from driver.jobs.nightly.words import SIGNS, change_text, sample_text, verdict_words
+from driver.jobs.nightly.zoo_history import RowHistory, ZooHistory
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +30,7 @@ class NightRow:
     def lines(self) -> list[str]:
         """Why, and what it took."""
         took = [f"took {sample_text(self.sample)}"] if self.sample else []
-        reasons = self.history.reasons.get(self.judged.night, ())
-        return [printable(line) for line in (self.judged.why, *reasons, *took) if line]
+        return [printable(line) for line in (*self.history.lines(self.judged), *took)]
 
 
 def night_rows(zoo: ZooHistory, night: Night) -> list[NightRow]:

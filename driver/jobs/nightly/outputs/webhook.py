@@ -9,9 +9,9 @@ from typing import Any, Final
 from tilefarm.printable import printable
 
 from driver.jobs.nightly.outputs.rows import NightRow, night_rows
-from driver.jobs.nightly.page.words import QUIET, SIGNS, verdict_words
-from driver.jobs.nightly.page.zoo_history import ZooHistory
 from driver.jobs.nightly.records import Night
+from driver.jobs.nightly.words import QUIET, SIGNS, verdict_words
+from driver.jobs.nightly.zoo_history import ZooHistory
 
 SCHEMA: Final = 1
 _LINES: Final = 20

@@ -11,9 +11,9 @@ from xml.etree import ElementTree as Xml
 
 from tilefarm.printable import printable
 
-from driver.jobs.nightly.page.words import QUIET, change_text, row_file, verdict_words
-from driver.jobs.nightly.page.zoo_history import RowHistory, ZooHistory
 from driver.jobs.nightly.records import Judged, Night
+from driver.jobs.nightly.words import QUIET, change_text, row_file, verdict_words
+from driver.jobs.nightly.zoo_history import RowHistory, ZooHistory
 
 SCHEMA: Final = 1
 _ENTRIES: Final = 100
@@ -64,7 +64,7 @@ def _entry(
     Xml.SubElement(entry, f"{{{_ATOM}}}link", href=link)
     author = Xml.SubElement(entry, f"{{{_ATOM}}}author")
     _text(author, "name", "tilefarm")
-    _text(entry, "content", "\n".join([judged.why, *history.reasons.get(night.name, ())]))
+    _text(entry, "content", "\n".join(history.lines(judged)))
 
 
 def _text(parent: Xml.Element, name: str, words: str) -> None:

@@ -13,7 +13,8 @@ from tilefarm.printable import page_text as escape
 from driver.jobs.nightly.page.sparkline import sparkline
 from driver.jobs.nightly.page.style import tools, zoo_page
 from driver.jobs.nightly.page.tables import Cell, TableRow, sortable
-from driver.jobs.nightly.page.words import (
+from driver.jobs.nightly.records import Judged, Night, Row
+from driver.jobs.nightly.words import (
     QUIET,
     SIGNS,
     badge,
@@ -26,8 +27,7 @@ from driver.jobs.nightly.page.words import (
     spread,
     verdict_words,
 )
-from driver.jobs.nightly.page.zoo_history import RowHistory, ZooHistory
-from driver.jobs.nightly.records import Judged, Night, Row
+from driver.jobs.nightly.zoo_history import RowHistory, ZooHistory
 
 _NIGHTS_LISTED: Final = 30
 
@@ -65,8 +65,7 @@ def changes(zoo: ZooHistory, night: Night, *, root: str = "") -> str:
 
 def _change(history: RowHistory, judged: Judged, root: str) -> str:
     change = change_text(judged)
-    lines = [judged.why, *history.reasons.get(judged.night, ())]
-    reasons = "".join(f"<small>{escape(line)}</small>" for line in lines if line)
+    reasons = "".join(f"<small>{escape(line)}</small>" for line in history.lines(judged))
     link = _row_link(history.row, root)
     return f"<li>{badge(judged.verdict)} {link} <b>{change}</b>{reasons}</li>"
 

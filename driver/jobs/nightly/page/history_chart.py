@@ -12,9 +12,9 @@ from tilefarm.measurement import DeviceClock
 from tilefarm.printable import page_text as escape
 
 from driver.jobs.nightly.page.sparkline import cost_scale
-from driver.jobs.nightly.page.words import SIGNS, commit_text, cost_text, night_text, sample_text
-from driver.jobs.nightly.page.zoo_history import RowHistory
 from driver.jobs.nightly.records import Pass, Sample, Verdict
+from driver.jobs.nightly.words import SIGNS, commit_text, cost_text, night_text, sample_text
+from driver.jobs.nightly.zoo_history import RowHistory
 from driver.report.svg import AxisScale, drawing, element, label
 
 _WIDTH, _LEFT, _RIGHT = 1000.0, 96.0, 984.0

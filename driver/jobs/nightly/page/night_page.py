@@ -9,7 +9,8 @@ from tilefarm.printable import page_text as escape
 from driver.jobs.nightly.page.front import changes
 from driver.jobs.nightly.page.style import tools, zoo_page
 from driver.jobs.nightly.page.tables import Cell, TableRow, sortable
-from driver.jobs.nightly.page.words import (
+from driver.jobs.nightly.records import Judged, Night, Pass
+from driver.jobs.nightly.words import (
     SIGNS,
     badge,
     change_text,
@@ -20,8 +21,7 @@ from driver.jobs.nightly.page.words import (
     sample_text,
     verdict_words,
 )
-from driver.jobs.nightly.page.zoo_history import RowHistory, ZooHistory
-from driver.jobs.nightly.records import Judged, Night, Pass
+from driver.jobs.nightly.zoo_history import RowHistory, ZooHistory
 
 
 def night_page(zoo: ZooHistory, night: Night) -> str:

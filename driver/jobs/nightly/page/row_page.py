@@ -13,7 +13,8 @@ from driver.jobs.nightly.page.history_chart import history_chart
 from driver.jobs.nightly.page.sparkline import layer_sparkline
 from driver.jobs.nightly.page.style import zoo_page
 from driver.jobs.nightly.page.tables import Cell, TableRow, sortable
-from driver.jobs.nightly.page.words import (
+from driver.jobs.nightly.records import ChosenSchedule, LayerSample, Pass, Sample
+from driver.jobs.nightly.words import (
     badge,
     change_text,
     commit_text,
@@ -22,8 +23,7 @@ from driver.jobs.nightly.page.words import (
     night_text,
     spread,
 )
-from driver.jobs.nightly.page.zoo_history import RowHistory
-from driver.jobs.nightly.records import ChosenSchedule, LayerSample, Pass, Sample
+from driver.jobs.nightly.zoo_history import RowHistory
 
 _NIGHTS_LISTED: Final = 366
 _FEW: Final = 0.0005
@@ -124,13 +124,23 @@ def _night_cells(history: RowHistory, before: Sample | None, now: Sample) -> Ite
     yield Cell(cost_text(now.time.cost, clock), is_number=True)
     yield Cell("" if clock is DeviceClock.CYCLES else f"±{spread(now):.1%}", is_number=True)
     yield Cell(change_text(judged), is_number=True)
-    lines = [judged.why if judged else "", *history.reasons.get(now.night, ())]
-    why = "".join(f"<small>{escape(line)}</small>" for line in lines if line)
+    lines = history.lines(judged) if judged else []
+    why = "".join(f"<small>{escape(line)}</small>" for line in lines) + _details(history, now.night)
     yield Cell((badge(judged.verdict) if judged else "") + why)
     better = found is not None and found.part is not now.part
     yield Cell(cost_text(found.time.cost, clock) if found and better else "", is_number=True)
     another = before is not None and before.order.code != now.order.code
     yield Cell(f"<b>{escape(commit_text(now))}</b>" if another else escape(commit_text(now)))
+
+
+def _details(history: RowHistory, night: str) -> str:
+    """What takes more than a line, folded."""
+    details = history.reasons[night].details if night in history.reasons else ()
+    return "".join(
+        f"<details><summary><small>{escape(title)}</small></summary><pre>{escape(text)}</pre>"
+        "</details>"
+        for title, text in details
+    )
 
 
 def _schedule(chosen: ChosenSchedule) -> str:

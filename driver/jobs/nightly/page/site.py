@@ -12,8 +12,8 @@ from driver.jobs.nightly.page.feed import feed, nights_json
 from driver.jobs.nightly.page.front import front_page
 from driver.jobs.nightly.page.night_page import night_page
 from driver.jobs.nightly.page.row_page import row_page
-from driver.jobs.nightly.page.words import night_file, row_file
-from driver.jobs.nightly.page.zoo_history import ZooHistory
+from driver.jobs.nightly.words import night_file, row_file
+from driver.jobs.nightly.zoo_history import ZooHistory
 
 
 def write_site(zoo: ZooHistory, folder: Path) -> Path:

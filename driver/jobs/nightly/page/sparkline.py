@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from driver.jobs.nightly.page.words import cost_text, verdict_words
-from driver.jobs.nightly.page.zoo_history import RowHistory
+from driver.jobs.nightly.words import cost_text, verdict_words
+from driver.jobs.nightly.zoo_history import RowHistory
 from driver.report.svg import AxisScale, drawing, element
 
 NIGHTS: Final = 60

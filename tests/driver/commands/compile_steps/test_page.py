@@ -6,8 +6,8 @@ from kit.kernels.nests import dense
 
 from driver.commands.compile_steps.page import page_of
 from driver.commands.compile_steps.steps import STREAM, CompileSteps, Shown
-from driver.commands.compile_steps.stream import Stream
 from driver.program.vta.cycle_breakdown import CycleBreakdown
+from driver.program.vta.stream import Stream
 from driver.report.tables import count
 
 

@@ -19,8 +19,8 @@ from driver.jobs.nightly.outputs import (
     step_summary,
     webhook_body,
 )
-from driver.jobs.nightly.page import ZooHistory
 from driver.jobs.nightly.records import Judged, Night, Row, Verdict
+from driver.jobs.nightly.zoo_history import ZooHistory
 
 _HOSTILE = "\n::error::x\r]]>&<b>\"'\\|\x1b[2J\x00"
 

@@ -15,8 +15,8 @@ from kit.reports.nights import zoo_history
 from tilefarm.errors import OutputError
 
 from driver.jobs.nightly.page import write_site
-from driver.jobs.nightly.page.words import SIGNS, row_file
 from driver.jobs.nightly.records import Row, Verdict
+from driver.jobs.nightly.words import SIGNS, row_file
 
 _HOSTILE = """<script>alert(1)</script>"'&\x1b[2J../../x"""
 _BROWSER = shutil.which("chromium") or shutil.which("google-chrome")

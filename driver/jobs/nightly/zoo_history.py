@@ -1,4 +1,4 @@
-"""What the page is drawn from: the nights of one zoo, and of each row its times and verdicts."""
+"""What pages and outputs show: the nights of one zoo, and of each row its times and verdicts."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from driver.jobs.nightly.records import ChosenSchedule, Judged, Night, Pass, Row, Sample
+from driver.jobs.nightly.why import Explanation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,7 +18,7 @@ class RowHistory:
         judged: the verdicts, the oldest first.
         steps: names of the nights in which its times have changed for good, seen afterwards.
         schedules: those that its next night will compile.
-        reasons: of a night by name, what explains its verdict, line by line.
+        reasons: of a night by name, what explains its verdict.
     """
 
     row: Row
@@ -25,7 +26,7 @@ class RowHistory:
     judged: tuple[Judged, ...]
     steps: tuple[str, ...] = ()
     schedules: tuple[ChosenSchedule, ...] = ()
-    reasons: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    reasons: Mapping[str, Explanation] = field(default_factory=dict)
 
     @property
     def known(self) -> tuple[Sample, ...]:
@@ -33,6 +34,11 @@ class RowHistory:
         nights = {sample.night: sample for sample in self.samples if sample.part is Pass.FOUND}
         nights |= {sample.night: sample for sample in self.samples if sample.part is Pass.KNOWN}
         return tuple(nights[name] for name in sorted(nights))
+
+    def lines(self, judged: Judged) -> list[str]:
+        """What explains a verdict, line by line."""
+        more = self.reasons[judged.night].lines if judged.night in self.reasons else ()
+        return [line for line in (judged.why, *more) if line]
 
     def verdict(self, night: str) -> Judged | None:
         """That of a night; None where it says nothing of this row."""
