@@ -53,11 +53,16 @@ def locked(path: Path) -> Any:
     return lock
 
 
-def opened(path: Path, schema: Schema, *, read_only: bool) -> Database:
-    """The checked file with this version's schema.
+def opened(path: Path, schema: Schema, *, read_only: bool, checked: bool = True) -> Database:
+    """The file with this version's schema.
 
     A file of an older version that is only to be read stays as it is: what is read is a copy in
     memory, brought up to date.
+
+    Args:
+        path, schema, read_only: what is opened, and how.
+        checked: all of it is read in search of damage, which takes a second for each gigabyte or
+            so; else `reading` tells what is found to be damaged later.
     """
     mode = "ro" if read_only else "rwc"
     try:
@@ -65,6 +70,8 @@ def opened(path: Path, schema: Schema, *, read_only: bool) -> Database:
     except sqlite3.OperationalError as error:
         raise OutputError(f"cannot open {path}: {error}", "choose another place") from None
     try:
+        if checked:
+            require_sound(db, path)
         _check(db, path, schema)
         if not read_only:
             db.execute("PRAGMA journal_mode = WAL")
@@ -123,12 +130,40 @@ def writing(db: Database, path: Path) -> Iterator[None]:
             yield
     except sqlite3.OperationalError as error:
         raise _unwritable(path, error) from None
+    except sqlite3.IntegrityError:
+        raise
+    except sqlite3.DatabaseError as error:
+        raise _damaged(path, str(error)) from None
 
 
-def _check(db: Database, path: Path, schema: Schema) -> None:
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Damage that is found while rows are read becomes an error that says so."""
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        raise OutputError(f"cannot read {path}: {error}", "see that it can be read") from None
+    except sqlite3.DatabaseError as error:
+        raise _damaged(path, str(error)) from None
+
+
+def require_sound(db: Database, path: Path) -> None:
+    """Raises `DamagedError` where a page of the file is not as SQLite wrote it."""
     verdict = str(db.execute("PRAGMA quick_check(1)").fetchone()[0])
     if verdict != "ok":
         raise _damaged(path, verdict)
+
+
+def compact(db: Database, path: Path) -> None:
+    """Gives what was deleted back to the disk, which needs room for another copy meanwhile."""
+    try:
+        db.execute("VACUUM")
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    except sqlite3.OperationalError as error:
+        raise _unwritable(path, error) from None
+
+
+def _check(db: Database, path: Path, schema: Schema) -> None:
     version = _version(db)
     application = int(db.execute("PRAGMA application_id").fetchone()[0])
     tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type='table'")}

@@ -219,6 +219,8 @@ class Night:
         zoo: the name of the zoo.
         began, ended: wall seconds; `ended` is None as long as rows are left to do.
         why_ended: empty if everything was done; else what stopped it, in words.
+        after: the night before it in the history that it was begun in; "" for the first. Clocks
+            are set back: this says which night was later, whatever they told.
     """
 
     name: str
@@ -226,3 +228,40 @@ class Night:
     began: float
     ended: float | None = None
     why_ended: str = ""
+    after: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class Adoption:
+    """The schedules that the nights after this one compile for a row.
+
+    Attributes:
+        night: in which they were measured beside those that they replace.
+        schedules: their digest, see `Sample`.
+        who: the search that found them, or a user.
+        when: wall seconds.
+    """
+
+    row: Row
+    night: str
+    schedules: Digest
+    who: str
+    when: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class Acceptance:
+    """Somebody takes what a night measured as what a row costs from then on.
+
+    Attributes:
+        night: its name; later nights are compared with this one, and no longer with earlier ones.
+        who: the user.
+        when: wall seconds.
+        why: in their words.
+    """
+
+    row: Row
+    night: str
+    who: str
+    when: float
+    why: str = ""
