@@ -161,7 +161,7 @@ OPERATORS: Final[Mapping[str, str]] = {
     "real_softmax": "(x [A, R, B]) -> p * (1 / (sum of p over R)), p = exp(x - max of x over R);"
     " no attrs",
     "real_matmul": "(a [Z, M, K], b [Z, K, N][, bias [N]]) -> [Z, M, N]: (sum over k of a*b) +"
-    " bias; an operand [1, ...] is the same for all of Z",
+    " bias; an operand [1, ...] is the same for all of Z; a is [Z, K, M] with attr trans_a = 1",
     "real_conv2d": "(x [N, G, Ci, H, W], weight [G, Ci, Kh, Kw, Co], bias [G, Co]) -> [N, G, Co,"
     " OH, OW]: (sum over ci, kh, kw of pixel*weight) + bias, padding is 0; attrs stride, pad,"
     " dilation",

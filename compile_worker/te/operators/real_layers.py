@@ -20,12 +20,14 @@ def real_matmul(workload: Workload, inputs: list[Tensor]) -> list[Tensor]:
     """Stages dot and the output [Z, M, N]; an operand [1, ...] is the same for all of Z."""
     a, b, *bias = inputs
     z, m, n = workload.outputs[0].shape
+    is_turned = bool(dict(workload.attrs).get("trans_a"))
 
     def element(z: Var, m: Var, n: Var) -> Reduction:
         def product(k: Var) -> Expr:
-            return a[_entry(a, z), m, k] * b[_entry(b, z), k, n]
+            row = (k, m) if is_turned else (m, k)
+            return a[(_entry(a, z), *row)] * b[_entry(b, z), k, n]
 
-        return total(DType.FLOAT32, {"k": a.shape[2]}, product)
+        return total(DType.FLOAT32, {"k": b.shape[1]}, product)
 
     dot = compute("dot", {"z": z, "m": m, "n": n}, element)
 

@@ -58,7 +58,7 @@ def import_model(
         path: the file.
         extents: of inputs and dimensions that the file leaves open.
         keeps_integers: whether what is quantized in the file keeps its own arithmetic: rounding is
-            `FakeQuantize`, layers have whole weights and `ScaleSums`, and nothing is folded.
+            `FakeQuantize`, layers have whole weights and `ScaleSums`, and moves alone are folded.
 
     Raises:
         SettingsError: the extents contradict the file.

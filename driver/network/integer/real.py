@@ -64,6 +64,8 @@ def real_softmax(workload: Workload, arrays: Arrays) -> Array:
 def real_matmul(workload: Workload, arrays: Arrays) -> Array:
     """Matrix products, with a bias or without."""
     a, b = arrays["a"], arrays["b"]
+    if dict(workload.attrs).get("trans_a"):
+        a = a.swapaxes(1, 2)
     total = np.zeros(workload.outputs[0].shape, np.float32)
     for k in range(a.shape[2]):
         total += a[:, :, k, None] * b[:, k, None, :]

@@ -80,9 +80,8 @@ class _Calls:
                 self._zip("sub" if subtracts else "add", wanted, _bounds(op))
             case ir.Product(divides=divides):
                 self._zip("div" if divides else "mul", wanted, {})
-            case ir.Affine(weight=mul, bias=add):
-                scaled = self._by_channel("mul", 0, mul, {})
-                self._by_channel("add", scaled, add, _bounds(op))
+            case ir.Affine():
+                self._affine(op)
             case ir.Slopes(slope=slope):
                 self._by_channel("slope", 0, slope, {})
             case ir.Clip():
@@ -172,6 +171,16 @@ class _Calls:
         attrs = {"function": function, **bounds}
         return self._call("real_zip", {"a": (0, a), "b": (1, b)}, shape, attrs)
 
+    def _affine(self, op: ir.Affine) -> None:
+        """A product and a sum, without what changes nothing."""
+        steps = {"mul": op.weight, "add": op.bias}
+        idle = {"mul": np.float32(1), "add": np.float32(0)}
+        kept = [name for name, values in steps.items() if (values != idle[name]).any()] or ["mul"]
+        source = 0
+        for name in kept:
+            bounds = _bounds(op) if name == kept[-1] else {}
+            source = self._by_channel(name, source, steps[name], bounds)
+
     def _by_channel(self, function: str, source: int, values: FloatArray, bounds: Attrs) -> int:
         n, c, *space = self.shapes[0]
         seen = (n, c, math.prod(space))
@@ -219,15 +228,12 @@ class _Calls:
         self._call("gather", {"x": (result, row)}, row, None, constants)
 
     def _matmul(self, op: ir.MatMul, wanted: Shape) -> None:
-        """The first operand's channels become columns; its rows are the result's channels."""
+        """What is summed over are the channels of both operands, as they lie."""
         (n, c, i), (_, _, j) = self.shapes
-        k = c // op.groups
-        turned = places_of((n, op.groups, k, i)).transpose(0, 2, 1)
-        left = (self._gather(0, turned), (n * op.groups, i, k))
-        right = (1, (n * op.groups, k, j))
-        shape = (n * op.groups, i, j)
-        macs = math.prod(shape) * k
-        product = self._call("real_matmul", {"a": left, "b": right}, shape, None, None, macs)
+        z, k = n * op.groups, c // op.groups
+        data: dict[str, tuple[int, Shape]] = {"a": (0, (z, k, i)), "b": (1, (z, k, j))}
+        macs = z * i * j * k
+        product = self._call("real_matmul", data, (z, i, j), {"trans_a": 1}, None, macs)
         if op.scale != 1:
             constants = {"b": np.full((1, 1), op.scale, np.float32)}
             data = {"a": (product, flat(wanted))}

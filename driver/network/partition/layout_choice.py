@@ -170,8 +170,8 @@ class Options:
             case QGather() | QSlice() | Real(op=Gather()):
                 reads = (LANES, ROW_MAJOR)
                 yield from (Way(*each) for each in product(reads, makes))
-                if isinstance(node.op, QSlice) and self._is_view(node, node.op):
-                    yield Way(LANES, LANES, in_place=True)
+                if isinstance(node.op, QSlice):
+                    yield from self._views(node, node.op)
             case QConcat():
                 yield Way(ROW_MAJOR, ROW_MAJOR)
                 if self._is_joined_in_place(node):
@@ -248,9 +248,12 @@ class Options:
         places = blocked_places(index, shape, 1, way.reads, way.makes)
         return np.array_equal(places, np.arange(elements))
 
-    def _is_view(self, node: QuantNode, op: QSlice) -> bool:
-        """Whether these channels are blocks of the only sample."""
-        return self._shape(node.inputs[0])[0] == 1 and op.start % LANES == 0
+    def _views(self, node: QuantNode, op: QSlice) -> Iterator[Way]:
+        """Of the only sample channels lie together, and in blocks where they begin with one."""
+        if self._shape(node.inputs[0])[0] == 1:
+            if op.start % LANES == 0:
+                yield Way(LANES, LANES, in_place=True)
+            yield Way(ROW_MAJOR, ROW_MAJOR, in_place=True)
 
     def _is_joined_in_place(self, node: QuantNode) -> bool:
         """Whether all parts are made in blocks of 16 by operators, each in a place of its own."""

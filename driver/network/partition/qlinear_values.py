@@ -122,19 +122,19 @@ class QLinearValues:
     def slice(self, node: QuantNode, op: QSlice) -> None:
         """Makes a part of the channels a view."""
         (source,) = node.inputs
-        shape = self.shape(source)
-        tensor, _ = self.read(source, LANES)
-        before = blocked_shape((1, op.start, *shape[2:]), 1, LANES)
+        shape, block = self.shape(source), self.way(node).reads
+        tensor, _ = self.read(source, block)
+        before = blocked_shape((1, op.start, *shape[2:]), 1, block)
         dtype = self.dtype(source)
         self._made.declare(
             node.output,
-            blocked_shape(self.shape(node.output), 1, LANES),
+            blocked_shape(self.shape(node.output), 1, block),
             dtype,
             "view",
             parent=tensor,
             offset=math.prod(before) * dtype.nbytes,
         )
-        self.hold(node.output, node.output, LANES)
+        self.hold(node.output, node.output, block)
 
     def whole(self, join: Join) -> str:
         """The tensor of all parts of a concatenation, which may be a part of another."""

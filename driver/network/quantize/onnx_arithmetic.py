@@ -475,10 +475,13 @@ class _Lowering:
     def _in_float(self, node: GraphNode, op: Operator, names: Sequence[str]) -> str:
         """The operator on floats."""
         made: QuantOperator = Real(op=op, why=_IN_FLOAT)
-        if isinstance(op, Reshape):
-            made = QReshape(shape=op.shape)
-        elif reason := has_no_kernel(op):
-            raise NoFormError(reason)
+        match op:
+            case Reshape(shape=shape):
+                made = QReshape(shape=shape)
+            case Slice(start=start, stop=stop):
+                made = QSlice(start=start, stop=stop)
+            case _ if reason := has_no_kernel(op):
+                raise NoFormError(reason)
         self._emit(node.name, made, tuple(names), node.output)
         return node.output
 

@@ -32,7 +32,8 @@ def fold(graph: Graph) -> Graph:
 
 
 def tidied(graph: Graph) -> Graph:
-    """The graph without idle and dead nodes: every operator that is left computes as before."""
+    """The graph without idle and dead nodes, its moves late: all else computes as before."""
+    graph = with_late_moves(with_products_turned(without_idle_nodes(without_dead_nodes(graph))))
     return with_names_apart(without_idle_nodes(without_dead_nodes(graph)))
 
 

@@ -16,6 +16,8 @@ from driver.network.rewrites.rearranged import is_bijective
 _PASSING: Final = (
     ir.Unary,
     ir.Clip,
+    ir.FakeQuantize,
+    ir.ScaleSums,
     ir.Affine,
     ir.Slopes,
     ir.Normalize,

@@ -81,7 +81,7 @@ class _Mover:
             case ir.Slice(start=start, stop=stop):
                 shape = self._graph.shapes[node.inputs[0]]
                 self._gather(node, _Lies("", None).places(shape)[start:stop])
-            case ir.Unary() | ir.Clip():
+            case ir.Unary() | ir.Clip() | ir.FakeQuantize() | ir.ScaleSums():
                 lies = self._lies[node.inputs[0]]
                 self._emit(node, node.op, (lies.source,), lies.index)
             case ir.Add() | ir.Product() if self._are_alike(node):

@@ -395,6 +395,9 @@ REAL_VARIANTS: Final[Mapping[str, Workload]] = {
         bias=(1, 32),
     ),
     "real_matmul_of_vectors": real("real_matmul", (1, 6, 64), a=(1, 6, 9), b=(1, 9, 64)),
+    "real_matmul_turned": real(
+        "real_matmul", (2, 6, 64), {"trans_a": 1}, a=(2, 9, 6), b=(2, 9, 64)
+    ),
     "real_take_of_each": real("real_take", (2, 3, 4), places=(2, 4), x=(2, 3, 6)),
     "real_pool2d_padded": real(
         "real_pool2d",

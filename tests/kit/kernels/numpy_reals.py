@@ -93,6 +93,8 @@ def _softmax(work: Workload, x: Array) -> Array:
 
 def _matmul(work: Workload, a: Array, b: Array, bias: Array | None = None) -> Array:
     out = np.zeros(work.outputs[0].shape, F)
+    if "trans_a" in dict(work.attrs):
+        a = a.transpose(0, 2, 1)
     for z, m, n in np.ndindex(*out.shape):
         left, right = a[min(z, len(a) - 1), m], b[min(z, len(b) - 1), :, n]
         total = _total(x * y for x, y in zip(left, right, strict=True))

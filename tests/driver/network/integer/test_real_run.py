@@ -13,6 +13,7 @@ from kit.networks.real_operators import reals
 
 from driver.network.graph import float_run
 from driver.network.graph.ir import (
+    Affine,
     Conv2d,
     Custom,
     Dense,
@@ -75,6 +76,19 @@ def test_sums_are_made_term_after_term() -> None:
     assert run_real(op, [ones]) == 0  # 2^24 + 1 is 2^24, twice
     turned = Dense(weight=weight[:, [1, 2, 0, 3]], bias=op.bias)
     assert run_real(turned, [ones]) == 2
+
+
+def test_factors_of_one_and_addends_of_zero_are_no_calls() -> None:
+    ones, zeros = np.ones(3, np.float32), np.zeros(3, np.float32)
+
+    def functions(mul: np.ndarray, add: np.ndarray) -> list[object]:
+        calls = real_calls_of(Affine(weight=mul, bias=add, lo=0.0), [(1, 3, 4)])
+        assert ["lo" in call.attrs for call in calls] == [*[False] * (len(calls) - 1), True]
+        return [call.attrs["function"] for call in calls]
+
+    assert functions(ones + 1, ones) == ["mul", "add"]
+    assert functions(ones, ones) == ["add"]
+    assert functions(ones + 1, zeros) == functions(ones, zeros) == ["mul"]
 
 
 def test_pixels_of_a_convolution_of_one_pixel_are_one_row() -> None:

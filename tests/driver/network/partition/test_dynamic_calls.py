@@ -143,6 +143,34 @@ def test_elements_of_blocks_are_gathered_from_where_they_lie(tmp_path: Path) -> 
     assert names[names.index("qlinear_conv2d") + 1 :] == ["gather"]
 
 
+def test_between_layers_of_tokens_nothing_is_moved(tmp_path: Path) -> None:
+    """Channels are last in the file: what is normalized, added and quantized has them first."""
+    grid = ["q", "s", "z"]
+    values: dict[str, Any] = {
+        "w": weights(24, 24),
+        "w.zero": np.int8(0),
+        "scale": np.float32(0.01),
+        "one": RNG.uniform(0.5, 2, 24).astype(np.float32),
+    }
+    again = layer("MatMulInteger", "b")
+    for each in again:
+        each.input[:] = [{"q": "q2", "s": "s2", "z": "z2"}.get(name, name) for name in each.input]
+    nodes = [
+        DYNAMIC,
+        *layer("MatMulInteger", "a"),
+        node("LayerNormalization", ["a", "one"], "n", axis=-1),
+        node("DynamicQuantizeLinear", ["n"], *(f"{name}2" for name in grid)),
+        *again,
+        node("Add", ["a", "b"], "sum"),
+        node("Slice", ["sum", "from", "to", "last"], "part"),
+        node("Softmax", ["part"], "y", axis=-1),
+    ]
+    values |= {name: np.array([at]) for name, at in (("from", 3), ("to", 20), ("last", -1))}
+    made = model(nodes, values, x=(1, 6, 24))
+    names = [step.workload.operator for step in partitioned(made, TARGETS[0], tmp_path).steps]
+    assert [at for at, name in enumerate(names) if name == "gather"] == [0, len(names) - 1]
+
+
 def test_products_of_two_such_activations_are_refused(tmp_path: Path) -> None:
     nodes = [
         DYNAMIC,
