@@ -69,6 +69,13 @@ _SCHEMA: Final = Schema(
             PRIMARY KEY (night, row)
         ) STRICT, WITHOUT ROWID;
         CREATE INDEX verdicts_of_row ON verdicts (row, night);
+        CREATE TABLE kernels (
+            target INTEGER NOT NULL REFERENCES contents,
+            schedule INTEGER NOT NULL REFERENCES contents,
+            night INTEGER NOT NULL REFERENCES nights,
+            kernel INTEGER NOT NULL REFERENCES contents,
+            PRIMARY KEY (target, schedule, night)
+        ) STRICT, WITHOUT ROWID;
         CREATE TABLE adoptions (
             row INTEGER NOT NULL REFERENCES rows,
             night TEXT NOT NULL,
@@ -177,7 +184,15 @@ class HistoryFile(Closing):
         Raises:
             ValueError: it is not: a fault of ours.
         """
-        return self.query_id("SELECT id FROM contents WHERE digest = ?", self._key(digest))
+        number = self.known_id(digest)
+        if number is None:
+            raise ValueError(f"not in the history: {digest}")
+        return number
+
+    def known_id(self, digest: Digest) -> int | None:
+        """The number of a content; None where it is not there."""
+        rows = self.query("SELECT id FROM contents WHERE digest = ?", self._key(digest))
+        return int(rows[0][0]) if rows else None
 
     def content(self, number: int) -> bytes:
         """What `keep` was given.
