@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from tilefarm.measurement import DeviceClock
 
@@ -98,12 +98,12 @@ class DeviceJoined:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceLeft:
-    """A device is lost, or `lent` to others whose turn it is."""
+    """A device is lost, `lent` to others whose turn it is, or rests and comes back by itself."""
 
     device: str
     why: str
     seconds: float
-    lent: bool = False
+    how: Literal["lost", "lent", "rests"] = "lost"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

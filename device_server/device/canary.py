@@ -35,6 +35,8 @@ _PAUSES_SECONDS: Final = (0.0, 0.1, 0.4, 1.5)
 """Before each look at a time by the host's clock, the best of which counts. What slows a host down
 for a moment is no drift: a neighbour's spell lasts some tens of milliseconds, in which the kernel
 takes a tenth more time, and comes again within a second or two."""
+_LASTS_SECONDS: Final = 8.0
+"""What is slower for so long, where nothing keeps a pace, is so for good."""
 _HINT: Final = "see that --target, --runtime and the bitstream are for one another"
 _NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _ROOM: Final = "free some space on its disk"
@@ -125,7 +127,7 @@ class Canary:
         self._device = device
         self._proof: Proof | None = None
         self._history: ClockHistory | None = None
-        self._is_slower = False
+        self._slower_since: float | None = None
         try:
             known.keep_in(folder)
         except OSError as error:
@@ -190,7 +192,7 @@ class Canary:
     def _check_time(self, history: ClockHistory) -> Wrong | Drift | NotMade | None:
         """As `check`, by the clock. A host too busy to time anything says nothing about a board.
 
-        Where nothing keeps a pace, one that has lasted since the last check is the device's now.
+        Where nothing keeps a pace, one that has lasted for a while is the device's now.
         """
         times = []
         for pause in _PAUSES_SECONDS:
@@ -204,22 +206,30 @@ class Canary:
             times.append(_timed(found))
             if not history.change(times[-1]):
                 history.keep(times[-1])
-                self._is_slower = False
+                self._slower_since = None
                 return None
         best = min(times, key=lambda time: time.minimum_seconds)
         change = history.change(best)
         drift = self._drift(change)
-        lasts = self._is_slower and not self._known.keeps_pace
-        self._is_slower = change > 0 and not lasts
+        lasts = change > 0 and self._has_lasted()
         if change < 0 or lasts:
             history.begin_anew(best)
-        return None if change > 0 and lasts else drift
+            self._slower_since = None
+        return None if lasts else drift
+
+    def _has_lasted(self) -> bool:
+        """Whether the device is slower for good; it is slower now."""
+        now = self._clock.seconds()
+        if self._slower_since is None:
+            self._slower_since = now
+        return not self._known.keeps_pace and now - self._slower_since >= _LASTS_SECONDS
 
     def _drift(self, change: float) -> Drift | None:
         if not change:
             return None
+        why = "" if self._known.keeps_pace or change < 0 else "its machine is busy, or hot: "
         return Drift(
-            f"the known kernel takes {abs(change):.1%} {'more' if change > 0 else 'less'} time"
+            f"{why}the known kernel takes {abs(change):.1%} {'more' if change > 0 else 'less'} time"
             f" than before ({self.proof})"
         )
 

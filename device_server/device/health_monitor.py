@@ -16,6 +16,8 @@ from device_server.device.condition import Condition
 from device_server.device.runner_thread import RunnerThread
 from device_server.tenancy import Tenancy
 
+_SHORTER_RESTS: Final = 3
+"""An eighth, a quarter and a half of the longest: most spells of a busy machine are soon over."""
 _SUSPICIOUS: Final = frozenset({Status.RUN_CRASH, Status.WRONG_RESULT})
 """What a kernel does by its own fault or by the device's."""
 
@@ -26,8 +28,9 @@ class MonitorLimits:
 
     Attributes:
         every: runs after which the known kernel runs again.
-        cooldown_seconds: rest of a device that drifts, or could not be checked, before the known
-            kernel runs again; a third of what a search waits for a device if nobody says otherwise.
+        cooldown_seconds: the longest rest of a device that drifts, or could not be checked, before
+            the known kernel runs again, the first ones being shorter; a third of what a search
+            waits for a device if nobody says otherwise.
     """
 
     every: int = 50
@@ -130,9 +133,12 @@ class HealthMonitor:
         while True:
             await self._resting.wait()
             self._resting.clear()
+            rests = 0
             while self._condition.passing:
-                await asyncio.sleep(self._limits.cooldown_seconds)
+                share = 0.5 ** max(0, _SHORTER_RESTS - rests)
+                await asyncio.sleep(self._limits.cooldown_seconds * share)
                 await self._check_anew()
+                rests += 1
 
     def readmit(self) -> None:
         """Has a device that somebody puts back into service checked anew, behind what runs."""
@@ -192,8 +198,9 @@ class HealthMonitor:
         )
 
     def _suspect(self, finding: Wrong | Drift) -> SuspectError:
+        how = "has another pace" if isinstance(finding, Drift) else "is not right any more"
         return SuspectError(
-            f"device {self._device} is not right any more: {finding.why}",
+            f"device {self._device} {how}: {finding.why}",
             "what it measured since it last was is measured again",
             self._rest_seconds,
         )

@@ -208,11 +208,18 @@ class Loop:
                         seconds=self._now(),
                     )
                 )
-            case DeviceLost(device=name, why=why):
-                self._listen(DeviceLeft(device=name, why=why, seconds=self._now()))
+            case DeviceLost(device=name, why=why, rests=rests):
+                self._listen(
+                    DeviceLeft(
+                        device=name,
+                        why=why,
+                        seconds=self._now(),
+                        how="rests" if rests else "lost",
+                    )
+                )
             case DeviceLent(device=name):
                 why = "others have a fairer claim, or it goes out of service"
-                self._listen(DeviceLeft(device=name, why=why, seconds=self._now(), lent=True))
+                self._listen(DeviceLeft(device=name, why=why, seconds=self._now(), how="lent"))
 
     def _built(self, builds: Sequence[Build]) -> None:
         happened: list[Event] = []

@@ -28,10 +28,10 @@ def log_event(log: Log, event: Shown | Span) -> None:
             log("search_began", workloads=len(workloads), trials=trials, done=done)
         case DeviceJoined(device=device, sandbox=sandbox, runtime=runtime, clock=clock):
             log("device_joined", device=device, sandbox=sandbox, runtime=runtime, clock=clock)
-        case DeviceLeft(device=device, why=why, lent=True):
-            log("device_lent", device=device, why=why)
-        case DeviceLeft(device=device, why=why):
+        case DeviceLeft(device=device, why=why, how="lost"):
             log("device_left", level=Level.WARNING, device=device, why=why)
+        case DeviceLeft(device=device, why=why, how=how):
+            log(f"device_{how}", device=device, why=why)
         case Notice(text=text):
             log("notice", text=text)
         case Ended(summary=summary, seconds=seconds):

@@ -27,8 +27,8 @@ class Meter:
                 self._best(workload, event)
             case DeviceJoined(device=device):
                 self._hold(self._held | {device})
-            case DeviceLeft(device=device, lent=lent):
-                if not lent:
+            case DeviceLeft(device=device, how=how):
+                if how == "lost":
                     metrics.add(m.DEVICES_LOST, device=device)
                 self._hold(self._held - {device})
             case Span():

@@ -220,8 +220,7 @@ def _words(event: Shown) -> list[str]:
             words = f"device {event.device}: sandbox {event.sandbox}{timed}"
             return [f"{event.seconds:7.1f} s  {words}"]
         case DeviceLeft():
-            how = "lent" if event.lent else "lost"
-            return [f"{event.seconds:7.1f} s  device {event.device} {how}: {event.why}"]
+            return [f"{event.seconds:7.1f} s  device {event.device} {event.how}: {event.why}"]
         case Notice():
             return [f"{event.seconds:7.1f} s  {event.text}"]
         case _:

@@ -192,6 +192,21 @@ def test_what_a_device_gave_since_it_was_last_right_is_measured_on_another() -> 
     assert "sim1" in devices.confirmed
 
 
+def test_a_device_that_rests_is_not_said_to_be_lost() -> None:
+    turns = itertools.count(1)
+
+    def is_busy_at_the_fourth(code: bytes, job: RunJob) -> Measurement | RunFailure:
+        if next(turns) == 4:
+            raise SuspectError("sim0 has another pace", retry_seconds=0.01)
+        return cycles_of_tile(code, job)
+
+    scene = Scene(StandInDevices(1, is_busy_at_the_fourth, unchecked=1))
+    assert scene.play().why == "exhausted"
+    assert len(scene.kept) == 12
+    (left,) = [e for e in scene.events if isinstance(e, DeviceLeft)]
+    assert (left.how, left.why) == ("rests", "sim0 has another pace")
+
+
 def test_nothing_is_kept_before_its_device_was_right() -> None:
     devices = StandInDevices(unchecked=1)
     scene = Scene(devices, trials=5)
@@ -303,7 +318,7 @@ def test_a_device_that_is_lent_costs_no_candidate_a_run() -> None:
     assert len(scene.kept) == 12
     left = [e for e in scene.events if isinstance(e, DeviceLeft)]
     assert left
-    assert all(e.lent for e in left)
+    assert all(e.how == "lent" for e in left)
     assert len(devices.confirmed) >= len(left), "what a device ran is confirmed before it goes"
 
 
