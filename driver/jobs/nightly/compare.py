@@ -6,17 +6,21 @@ import argparse
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
 from tilefarm.errors import DataError, SettingsError
 
-from driver.jobs.nightly.nights import NETWORK, read_night
-from driver.jobs.nightly.verdicts import TOLERANCE_PERCENT, JudgedRow, Night, NightlyVerdict, judged
+from driver.jobs.nightly.judging.cycles import cycles_verdict
+from driver.jobs.nightly.judging.gates import Gates
+from driver.jobs.nightly.nights import NETWORK, Cycles, CyclesByName, read_night
+from driver.jobs.nightly.records import Verdict
 from driver.report.terminal.text_table import text_table
 
 EXIT_SLOWER: Final = 1
+_TOLERANCE_PERCENT: Final = 100 * Gates().cycles
+_NOTHING: Final = Cycles(cycles=None)
 
 _EPILOG: Final = """\
 examples:
@@ -39,9 +43,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--tolerance",
         type=float,
-        default=TOLERANCE_PERCENT,
+        default=_TOLERANCE_PERCENT,
         metavar="PERCENT",
-        help=f"of more cycles that does not fail (default: {TOLERANCE_PERCENT:g})",
+        help=f"of more cycles that does not fail (default: {_TOLERANCE_PERCENT:g})",
     )
     parser.epilog = _EPILOG
 
@@ -52,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
         raise SettingsError(f"--tolerance {args.tolerance:g}: not a percentage", "--tolerance 0.5")
     old, new = read_night(args.old), read_night(args.new)
     _require_something_in_common(args.old, old, args.new, new)
-    rows = list(judged(old, new, args.tolerance))
+    rows = list(_judged(old, new, args.tolerance / 100))
     fails = any(row.verdict.fails for row in rows)
     if args.json:
         told = [asdict(row) | {"change_percent": row.change_percent} for row in rows]
@@ -63,7 +67,44 @@ def run(args: argparse.Namespace) -> int:
     return EXIT_SLOWER if fails else 0
 
 
-def _require_something_in_common(old: Path, before: Night, new: Path, now: Night) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedRow:
+    """One row of both nights; the cycles are None where a night lacks it."""
+
+    name: str
+    old: int | None
+    new: int | None
+    verdict: Verdict
+
+    @property
+    def change_percent(self) -> float | None:
+        """Of the cycles; None where they cannot be compared."""
+        if not self.old or self.new is None or self.verdict is Verdict.DEVICE_CHANGED:
+            return None
+        return 100.0 * (self.new - self.old) / self.old
+
+
+def _judged(old: CyclesByName, new: CyclesByName, gate: float) -> Iterator[ComparedRow]:
+    """Every name of either night, the new one's order first."""
+    for name in dict.fromkeys((*new, *old)):
+        before, now = old.get(name, _NOTHING), new.get(name, _NOTHING)
+        verdict = _verdict(before, now, gate)
+        yield ComparedRow(name=name, old=before.cycles, new=now.cycles, verdict=verdict)
+
+
+def _verdict(before: Cycles, now: Cycles, gate: float) -> Verdict:
+    if before.cycles is None:
+        return Verdict.INSUFFICIENT_HISTORY
+    if now.cycles is None:
+        return Verdict.NOT_MEASURED
+    if before.device != now.device:
+        return Verdict.DEVICE_CHANGED
+    return cycles_verdict(before.cycles, now.cycles, gate)
+
+
+def _require_something_in_common(
+    old: Path, before: CyclesByName, new: Path, now: CyclesByName
+) -> None:
     """Nothing if the nights are of the same networks, or of some of them.
 
     Raises:
@@ -77,18 +118,18 @@ def _require_something_in_common(old: Path, before: Night, new: Path, now: Night
         )
 
 
-def _lines(rows: Sequence[JudgedRow]) -> Iterator[str]:
-    """A table of what is not the same, those that fail first; and how many of each kind."""
-    other = [row for row in rows if row.verdict is not NightlyVerdict.SAME]
+def _lines(rows: Sequence[ComparedRow]) -> Iterator[str]:
+    """A table of what is not the same, those that fail first; and how many of each verdict."""
+    other = [row for row in rows if row.verdict is not Verdict.UNCHANGED or row.old != row.new]
     if other:
         other.sort(key=lambda row: not row.verdict.fails)
         yield from text_table(("what", "old", "new", "change", "verdict"), list(map(_cells, other)))
         yield ""
     counts = Counter(row.verdict for row in rows)
-    yield ", ".join(f"{counts[each]} {each}" for each in NightlyVerdict if counts[each])
+    yield ", ".join(f"{counts[each]} {each}" for each in Verdict if counts[each])
 
 
-def _cells(row: JudgedRow) -> tuple[str, ...]:
+def _cells(row: ComparedRow) -> tuple[str, ...]:
     old, new = ("-" if n is None else f"{n:,}".replace(",", " ") for n in (row.old, row.new))
     change = row.change_percent
     return row.name, old, new, "-" if change is None else f"{change:+.2f} %", row.verdict.value

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from tilefarm.documents import read_json
 from tilefarm.errors import DataError
-
-from driver.jobs.nightly.verdicts import Cycles, Night
 
 SUMMARY: Final = "summary.json"
 NETWORK: Final = "the network"
@@ -20,7 +19,19 @@ _REMEDY: Final = (
 )
 
 
-def read_night(path: Path) -> Night:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cycles:
+    """One number of a night: `cycles` is None where nothing ended well; `device` counted them."""
+
+    cycles: int | None
+    device: str = ""
+
+
+CyclesByName: TypeAlias = Mapping[str, Cycles]
+"""What took how many, by its name."""
+
+
+def read_night(path: Path) -> CyclesByName:
     """What took how many cycles, by name.
 
     Raises:

@@ -7,11 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from driver import cli
-from driver.jobs.nightly.verdicts import Cycles, NightlyVerdict, judged
 
 
 def zoo(**cycles: tuple[int | None, int | None]) -> dict[str, Any]:
@@ -56,41 +53,12 @@ def nights(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Nights:
     return Nights(tmp_path, capsys)
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "verdict"),
-    [
-        (Cycles(cycles=1000), Cycles(cycles=1000), NightlyVerdict.SAME),
-        (Cycles(cycles=1000), Cycles(cycles=999), NightlyVerdict.FASTER),
-        (Cycles(cycles=1000), Cycles(cycles=1005), NightlyVerdict.A_LITTLE_SLOWER),
-        (Cycles(cycles=1000), Cycles(cycles=1006), NightlyVerdict.SLOWER),
-        (Cycles(cycles=1000), Cycles(cycles=None), NightlyVerdict.LOST),
-        (Cycles(cycles=None), Cycles(cycles=1000), NightlyVerdict.INSUFFICIENT_HISTORY),
-        (
-            Cycles(cycles=9, device="a"),
-            Cycles(cycles=99, device="b"),
-            NightlyVerdict.DEVICE_CHANGED,
-        ),
-    ],
-)
-def test_a_row_is_judged(old: Cycles, new: Cycles, verdict: NightlyVerdict) -> None:
-    (row,) = judged({"k": old}, {"k": new}, 0.5)
-    assert row.verdict is verdict
-    assert verdict.fails == (verdict in (NightlyVerdict.SLOWER, NightlyVerdict.LOST))
-
-
-@given(st.dictionaries(st.text(), st.integers(min_value=1)))
-def test_a_night_is_as_good_as_itself(cycles: dict[str, int]) -> None:
-    night = {name: Cycles(cycles=n) for name, n in cycles.items()}
-    assert all(row.verdict is NightlyVerdict.SAME for row in judged(night, night, 0.0))
-
-
 def test_what_is_only_in_one_night_is_not_forgotten(nights: Nights) -> None:
     old = nights.write("old.json", zoo(a=(10, 5), gone=(10, 5)))
     new = nights.write("new.json", zoo(a=(10, 5), fresh=(10, None)))
     code, said, _ = nights(old, new)
     assert code == 1
-    assert "LOST" in said
-    assert said.splitlines()[-1] == "2 same, 2 LOST, 2 insufficient history"
+    assert said.splitlines()[-1] == "2 UNCHANGED, 2 INSUFFICIENT_HISTORY, 2 NOT_MEASURED"
 
 
 def test_a_network_that_is_refused_now_was_lost(nights: Nights) -> None:
@@ -106,8 +74,18 @@ def test_folders_of_runs_say_which_layer(nights: Nights) -> None:
     assert code == 1
     first, *_ = said.splitlines()[1:]
     assert first.split() == ["resnet:", "conv", "1", "000", "1", "100", "+10.00", "%", "SLOWER"]
-    assert said.splitlines()[-1] == "1 same, 2 SLOWER"
+    assert said.splitlines()[-1] == "1 UNCHANGED, 2 SLOWER"
     assert nights(*(str(nights.folder / n) for n in ("old", "new")), "--tolerance", "10")[0] == 0
+
+
+@pytest.mark.parametrize(("tolerance", "code"), [("0.2", 1), ("0.3", 0)])
+def test_every_change_of_cycles_is_listed(nights: Nights, tolerance: str, code: int) -> None:
+    old, new = nights.write("old", zoo(a=(1000, 1000))), nights.write("new", zoo(a=(1003, 999)))
+    found, said, _ = nights(old, new, "--tolerance", tolerance)
+    assert found == code
+    assert "+0.30 %" in said
+    assert "-0.10 %" in said
+    assert nights(old, old)[1] == "2 UNCHANGED\n"
 
 
 def test_another_device_is_no_slower_one(nights: Nights) -> None:
@@ -117,7 +95,7 @@ def test_another_device_is_no_slower_one(nights: Nights) -> None:
     assert code == 0
     document = json.loads(said)
     assert document["passes"] is True
-    assert {row["verdict"] for row in document["rows"]} == {"device changed"}
+    assert {row["verdict"] for row in document["rows"]} == {"DEVICE_CHANGED"}
     assert {row["change_percent"] for row in document["rows"]} == {None}
 
 

@@ -1,0 +1,72 @@
+"""Judges the rows of a night by what its history knows."""
+
+from __future__ import annotations
+
+from tilefarm.measurement import DeviceClock
+
+from driver.jobs.nightly.history.history import History
+from driver.jobs.nightly.judging.gates import Gates
+from driver.jobs.nightly.judging.judged_row import judged
+from driver.jobs.nightly.judging.level import MEMORY, WINDOW, level
+from driver.jobs.nightly.judging.machine_noise import MachineNoise, machine_noise
+from driver.jobs.nightly.judging.past import RowPast, comparable
+from driver.jobs.nightly.judging.wall_time import looks_changed
+from driver.jobs.nightly.records import Judged, Machine, Row, Sample
+
+
+class NightJudge:
+    """The verdicts of one night. It reads the history, and writes nothing.
+
+    Args:
+        history: with the nights before.
+        night: the name of the night that is judged.
+    """
+
+    def __init__(self, history: History, night: str) -> None:
+        self._history = history
+        names = [each.name for each in history.nights()]
+        self._before = frozenset(names[: names.index(night)])
+        self._noise: dict[Machine, MachineNoise] = {}
+
+    def is_to_be_repeated(self, sample: Sample, gates: Gates) -> bool:
+        """Whether a row is to be measured a second time right now, as the first one looks changed.
+
+        The sample that is kept then has both; only what looks changed twice is called so.
+        """
+        if sample.machine.clock is DeviceClock.CYCLES or sample.time.again is not None:
+            return False
+        known = level(comparable(self._past(sample.row), sample))
+        return looks_changed(sample, known, self._noise_of(sample.machine), gates)
+
+    def judged(self, sample: Sample, gates: Gates) -> Judged:
+        """The verdict of a row that was measured.
+
+        Args:
+            sample: of the known schedules, or of the found ones in a row's first night.
+            gates: of this row.
+        """
+        noise = MachineNoise()
+        if sample.machine.clock is DeviceClock.SECONDS:
+            noise = self._noise_of(sample.machine)
+        return judged(sample, self._past(sample.row), noise, gates)
+
+    def _past(self, row: Row) -> RowPast:
+        history, before = self._history, self._before
+        return RowPast(
+            samples=[each for each in history.samples(row=row) if each.night in before],
+            judged=[each for each in history.verdicts(row=row) if each.night in before],
+            acceptances=history.acceptances(row),
+        )
+
+    def _noise_of(self, machine: Machine) -> MachineNoise:
+        """Of all rows on a machine, in the nights that are remembered."""
+        if machine not in self._noise:
+            latest: dict[Row, Sample] = {}
+            for sample in self._history.samples(last=MEMORY + WINDOW):
+                if sample.machine == machine and sample.night in self._before:
+                    latest[sample.row] = sample
+            self._noise[machine] = machine_noise(
+                level(comparable(self._past(row), sample)).residuals
+                for row, sample in latest.items()
+            )
+        return self._noise[machine]
