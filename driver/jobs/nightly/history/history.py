@@ -71,7 +71,7 @@ class History(Closing):
                     self._file.db.execute(
                         "INSERT INTO zoo SELECT ? WHERE NOT EXISTS (SELECT * FROM zoo)", (zoo,)
                     )
-            self._require_zoo(zoo)
+            self.require_zoo(zoo)
         except BaseException:
             self._file.close()
             raise
@@ -91,7 +91,7 @@ class History(Closing):
         names = self._file.query("SELECT name FROM zoo")
         return str(names[0][0]) if names else ""
 
-    def _require_zoo(self, zoo: str) -> None:
+    def require_zoo(self, zoo: str) -> None:
         """Raises OutputError where this is the history of another one."""
         if zoo and self.zoo not in ("", zoo):
             raise OutputError(
@@ -145,14 +145,7 @@ class History(Closing):
 
     def nights(self) -> list[Night]:
         """All of them, the oldest first."""
-        zoo = self.zoo
-        rows = self._file.query(
-            "SELECT name, began, ended, why_ended, after FROM nights ORDER BY place"
-        )
-        return [
-            Night(name=name, zoo=zoo, began=began, ended=ended, why_ended=why, after=after)
-            for name, began, ended, why, after in rows
-        ]
+        return self._file.nights(self.zoo)
 
     def rows(self) -> list[Row]:
         """Those that any night has a sample or a verdict of."""
@@ -179,6 +172,13 @@ class History(Closing):
         each = self._file.read(self._file.id_of(digest), contents.read_set)
         found = [self._file.read(self._file.id_of(one), contents.read_schedule) for one in each]
         return tuple(sorted(found, key=lambda one: (one.workload.name, one.trace.to_json())))
+
+    def schedule_sets(self) -> list[Digest]:
+        """All that a sample or an adoption names, by digest."""
+        found = self._file.query(
+            "SELECT schedules FROM samples UNION SELECT schedules FROM adoptions"
+        )
+        return sorted(self._file.read(number, Digest.of) for (number,) in found)
 
     def add(self, sample: Sample) -> bool:
         """Keeps a sample; whether the night had none of its row, pass and machine.

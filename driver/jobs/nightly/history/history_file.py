@@ -12,7 +12,7 @@ from tilefarm.digest import Digest
 from tilefarm.errors import OutputError
 
 from driver.jobs.nightly.history.contents import packed, unpacked
-from driver.jobs.nightly.records import Row
+from driver.jobs.nightly.records import Night, Row
 from tuner.database import Schema, compact, opened, reading, require_sound, writing
 
 Value = TypeVar("Value")
@@ -146,6 +146,24 @@ class HistoryFile(Closing):
         with reading(self.path):
             return self.db.execute(sql, values).fetchall()
 
+    def each(self, sql: str) -> Iterator[tuple[Any, ...]]:
+        """The rows of a query, one after the other: not all of them have to fit into memory.
+
+        Raises:
+            OutputError: the file is damaged, or cannot be read any more.
+        """
+        with reading(self.path):
+            yield from self.db.execute(sql)
+
+    def nights(self, zoo: str) -> list[Night]:
+        """All of them, the oldest first."""
+        return [
+            Night(name=name, zoo=zoo, began=began, ended=ended, why_ended=why, after=after)
+            for name, began, ended, why, after in self.query(
+                "SELECT name, began, ended, why_ended, after FROM nights ORDER BY place"
+            )
+        ]
+
     def row_id(self, row: Row) -> int:
         """Of a row that is there, or is now."""
         names = row.model, row.target
@@ -171,12 +189,18 @@ class HistoryFile(Closing):
         """The number by which a content is to be had, kept now unless it is there."""
         key = self._key(Digest.of(content))
         found = self.query("SELECT id FROM contents WHERE digest = ?", key)
-        if found:
-            return int(found[0][0])
-        sql = "INSERT INTO contents (digest, content) VALUES (?, ?)"
-        number = self.db.execute(sql, (key, packed(content))).lastrowid
-        assert number is not None  # of a row that has just been inserted
-        return number
+        return int(found[0][0]) if found else self.keep_packed(key, packed(content))
+
+    def keep_packed(self, key: bytes, content: bytes) -> int:
+        """The number of a content as another file keeps it, by its key there."""
+        put = "INSERT OR IGNORE INTO contents (digest, content) VALUES (?, ?)"
+        self.db.execute(put, (key, content))
+        return self.query_id("SELECT id FROM contents WHERE digest = ?", key)
+
+    def key_of(self, number: int | None) -> bytes:
+        """By what a content is found in every file; empty for none."""
+        rows = self.query("SELECT digest FROM contents WHERE id = ?", number)
+        return bytes(rows[0][0]) if rows else b""
 
     def id_of(self, digest: Digest) -> int:
         """The number of a content that is there.
