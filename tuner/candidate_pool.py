@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
 from itertools import islice
 from typing import Final
 
 import numpy as np
 from tilefarm.space import Point
 
-from tuner.sampler import Sampler
+from tuner.sampler import Key, Sampler
 from tuner.search import Rows
 
 LISTED: Final = 4_000
@@ -26,10 +27,10 @@ class CandidatePool:
     def __init__(self, sampler: Sampler, rng: np.random.Generator) -> None:
         self.sampler = sampler
         self._rng = rng
-        self._seen: set[tuple[int, ...]] = set()
+        self._seen: set[Key] = set()
         self._stock = np.empty((0, len(sampler.names)), dtype=np.int64)
-        self._stock_keys: list[tuple[int, ...]] = []
-        self._positions: dict[tuple[int, ...], int] | None = None
+        self._stock_keys: list[Key] = []
+        self._positions: dict[Key, int] | None = None
         self._unseen = np.empty(0, dtype=np.bool_)
         self._was_opened = False
 
@@ -37,17 +38,27 @@ class CandidatePool:
         """From now on this point is seen."""
         self._mark(self.sampler.key(point))
 
+    @property
+    def seen(self) -> AbstractSet[Key]:
+        """Keys of all that is seen."""
+        return self._seen
+
     def has_seen(self, point: Point) -> bool:
         return self.sampler.key(point) in self._seen
 
+    def all_rows(self) -> Rows | None:
+        """Every row that was unseen when this was first asked; None when there are too many."""
+        self._open()
+        return None if self._positions is None else self._stock
+
     def all_unseen(self) -> Rows | None:
         """Every unseen row; None when the space is too large to list."""
-        self._open()
-        return None if self._positions is None else self._stock[self._unseen]
+        rows = self.all_rows()
+        return None if rows is None else rows[self._unseen]
 
     def unseen(self, rows: Rows) -> Rows:
         """The rows that are unseen, each once, in the same order."""
-        fresh: dict[tuple[int, ...], int] = {}
+        fresh: dict[Key, int] = {}
         for i, key in enumerate(self.sampler.keys(rows)):
             if key not in self._seen:
                 fresh.setdefault(key, i)
@@ -94,7 +105,7 @@ class CandidatePool:
         unseen = (at for at, key in enumerate(self._stock_keys) if key not in self._seen)
         return [*islice(unseen, n)]
 
-    def _mark(self, key: tuple[int, ...]) -> None:
+    def _mark(self, key: Key) -> None:
         self._seen.add(key)
         at = None if self._positions is None else self._positions.get(key)
         if at is not None:

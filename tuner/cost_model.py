@@ -44,9 +44,10 @@ class Featurizer:
     def __call__(self, rows: Rows) -> Floats:
         return _logs(rows)
 
-    def estimate(self, rows: Rows) -> Floats | None:
-        """The logarithm (base 2) of what the space itself says of cost; None if it says nothing."""
-        return None if self._estimate is None else _logs(rows[:, self._estimate])
+    def estimates(self, rows: Rows) -> Floats:
+        """The logarithm (base 2) of what the space itself says of cost, where it does."""
+        assert self._estimate is not None
+        return _logs(rows[:, self._estimate])
 
 
 def _logs(values: Rows) -> Floats:

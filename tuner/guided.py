@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 from tilefarm.measurement import Trial
 from tilefarm.space import Point, SearchSpace
 
@@ -19,8 +21,9 @@ from tuner.cost_model import Featurizer, Floats
 from tuner.model_search import ModelSearch
 from tuner.noise import told_apart
 from tuner.proposer import Proposer
+from tuner.ranked_rows import RankedRows
 from tuner.residual_model import ResidualModel
-from tuner.sampler import Sampler
+from tuner.sampler import Key, Sampler
 from tuner.search import Rows
 from tuner.shortlist import Shortlist
 from tuner.transfer_learning import SharedMeasurements
@@ -29,9 +32,9 @@ _POOL: Final = 384
 _RANKED: Final = 768
 """Candidates that are told apart by the model; the time of a plan grows with them."""
 _PLANNED: Final = 8
-"""Proposals between two looks at what was measured, at most."""
 _NEWS_SHARE: Final = 8
-"""A plan is made anew when so much of what is known is news: at first after every trial."""
+"""A plan is made anew when an eighth of what is known is news: at first after every trial. So it
+has as many proposals, and a few at least."""
 _EAGER: Final = 1.0
 _HOPE: Final = 2.0
 """Doubts that are taken off an expected cost: what is unsure is worth a try; and off the least that
@@ -57,6 +60,15 @@ def make_guided(space: SearchSpace, seed: int) -> Proposer:
     return Guided(space, seed) if Featurizer(space).has_estimate else ModelSearch(space, seed)
 
 
+@dataclass(frozen=True, slots=True)
+class _Planned:
+    """What will be asked for, and log2 of the least that any may cost that is left then."""
+
+    row: Rows
+    key: Key
+    least: float
+
+
 class Guided:
     """Asks for the candidate with the least hoped-for cost: estimate, expected error, and doubt.
 
@@ -73,14 +85,16 @@ class Guided:
         self._candidates = CandidatePool(self._sampler, self._rng)
         self._features = Featurizer(space)
         self._shared = SharedMeasurements()
-        self._rows: list[Rows] = []
+        self._features_of: list[Floats] = []
+        self._estimates: list[float] = []
         self._costs: list[float] = []
         self._noises: list[float] = []
-        self._out: dict[tuple[int, ...], Rows] = {}
-        self._plan: deque[tuple[Rows, float]] = deque()
-        """What will be asked for, and the log2 of the least that any may cost that is left then."""
+        self._out: dict[Key, Rows] = {}
+        self._plan: deque[_Planned] = deque()
         self._planned_with = -1
+        self._is_exhausted = False
         self._shortlist: Shortlist | None = None
+        self._ranked: RankedRows | None = None
 
     def join(self, shared: SharedMeasurements) -> None:
         """Learn from other searches as well, and let them learn from this one."""
@@ -89,15 +103,14 @@ class Guided:
     def ask(self, n: int) -> list[Point]:
         points: list[Point] = []
         while len(points) < n and self._look():
-            row, _ = self._plan.popleft()
-            points += self._candidates.take(row[None])
-            self._out[self._sampler.keys(row[None])[0]] = row
+            planned = self._plan.popleft()
+            points += self._candidates.take(planned.row[None])
+            self._out[planned.key] = planned.row
         return points
 
-    @property
     def hope(self) -> float | None:
         """The least that an unseen candidate may cost; None while nothing was measured."""
-        return float(2 ** self._plan[0][1]) if self._costs and self._look() else None
+        return float(2 ** self._plan[0].least) if self._costs and self._look() else None
 
     def tell(self, trials: Sequence[Trial]) -> None:
         for trial in trials:
@@ -109,88 +122,93 @@ class Guided:
                 self._learn(self._sampler.row(point), cost, trial.noise)
 
     def _learn(self, row: Rows, cost: float, noise: float) -> None:
-        self._rows.append(row)
+        features, estimate = self._features(row[None])[0], self._features.estimates(row[None])[0]
+        self._features_of.append(features)
+        self._estimates.append(float(estimate))
         self._costs.append(cost)
         self._noises.append(noise)
-        missed = float(np.log2(cost) - self._estimate(row[None])[0])
-        self._shared.add(self._features.kind, self, self._features(row[None])[0], missed)
+        self._shared.add(self._features.kind, self, features, float(np.log2(cost) - estimate))
 
     def _look(self) -> bool:
         """Whether there is a next candidate; it stands first in the plan then."""
         news = len(self._costs) - self._planned_with
         if self._planned_with < 0 or news > len(self._costs) // _NEWS_SHARE:
             self._plan.clear()
-        while self._plan and not len(self._candidates.unseen(self._plan[0][0][None])):
+        while self._plan and self._plan[0].key in self._candidates.seen:
             self._plan.popleft()
-        if not self._plan:
+        if not self._plan and not self._is_exhausted:
             self._make_plan()
         return bool(self._plan)
 
     # -- what may be tried -------------------------------------------------------------------------
 
-    def _likely(self) -> Rows:
-        """The cheapest unseen candidates by the estimate; any, when all of these were tried."""
-        rows = self._candidates.all_unseen()
+    def _likely(self) -> tuple[RankedRows, NDArray[np.intp]]:
+        """The cheapest unseen candidates by the estimate, as positions; any, when these are out."""
+        rows = self._candidates.all_rows()
         if rows is None:
             if self._shortlist is None:
                 population = self._candidates.sample(_POOL)
                 self._shortlist = Shortlist(self._sampler, population, self._rng)
-            rows = self._candidates.unseen(self._shortlist.within(self._share))
-        if not len(rows):
-            rows = self._candidates.sample(_POOL)
-        return rows[np.argsort(self._estimate(rows), kind="stable")][:_RANKED]
+            rows = self._shortlist.within(self._share)
+        if self._ranked is None or self._ranked.of is not rows:
+            self._ranked = RankedRows(rows, self._sampler, self._features)
+        unseen = self._ranked.unseen(self._candidates.seen, _RANKED)
+        if len(unseen):
+            return self._ranked, unseen
+        rest = RankedRows(self._candidates.sample(_POOL), self._sampler, self._features)
+        return rest, np.arange(len(rest.rows))
 
     @property
     def _share(self) -> float:
         """How far above the least estimate a candidate may be."""
         if len(self._costs) < 2:
             return _NARROW
-        missed = np.log2(self._costs) - self._estimate(np.asarray(self._rows))
+        missed = np.log2(self._costs) - np.asarray(self._estimates)
         return max(_NARROW, float(2 ** (_SPREADS * missed.std()) - 1))
-
-    def _estimate(self, rows: Rows) -> Floats:
-        estimate = self._features.estimate(rows)
-        assert estimate is not None
-        return estimate
 
     # -- what is hoped of it -----------------------------------------------------------------------
 
     def _make_plan(self) -> None:
-        rows = self._likely()
         self._plan.clear()
         self._planned_with = len(self._costs)
-        if not len(rows):
+        ranked, likely = self._likely()
+        self._is_exhausted = not len(likely)
+        if self._is_exhausted:
             return
-        model, estimate = self._model(rows), self._estimate(rows)
-        free = np.ones(len(rows), dtype=np.bool_)
-        for _ in range(min(_PLANNED, len(rows))):
+        model, estimates = self._model(ranked, likely), ranked.estimates[likely]
+        free = np.ones(len(likely), dtype=np.bool_)
+        for _ in range(min(max(_PLANNED, len(self._costs) // _NEWS_SHARE), len(likely))):
             seen = model.prediction
-            means, doubts = (each[: len(rows)] for each in (seen.means, seen.doubts))
-            least = float((estimate + means - _HOPE * doubts)[free].min())
-            at = int(np.argmin(np.where(free, estimate + means - _EAGER * doubts, np.inf)))
+            expected = estimates + seen.means
+            least = float((expected - _HOPE * seen.doubts)[free].min())
+            at = int(np.argmin(np.where(free, expected - _EAGER * seen.doubts, np.inf)))
             free[at] = False
-            self._plan.append((rows[at], least))
+            row = likely[at]
+            self._plan.append(_Planned(ranked.rows[row], ranked.keys[row], least))
             model.suppose(at)
 
-    def _model(self, rows: Rows) -> ResidualModel:
+    def _model(self, ranked: RankedRows, likely: NDArray[np.intp]) -> ResidualModel:
         """What is known of these candidates' errors, from others and those out as well."""
         costs = told_apart(np.asarray(self._costs), float(np.median(self._noises or [0.0])))
         order = np.argsort(costs, kind="stable")
         used = np.union1d(order[:_BEST], np.arange(len(costs))[-_LATEST:]).astype(np.intp)
-        own = np.asarray(self._rows).reshape(len(costs), len(self._sampler.names))[used]
-        features = self._features(own)
-        missed = np.log2(costs[used]) - self._estimate(own)
+        width = ranked.features.shape[1]
+        features = np.asarray([self._features_of[at] for at in used]).reshape(-1, width)
+        missed = np.log2(costs[used]) - np.asarray(self._estimates)[used]
         noises = np.zeros(len(used))
         more, theirs = self._shared.of_others(self._features.kind, self, _OTHERS)
         if len(more):
             features = np.concatenate([features, more])
             missed = np.concatenate([missed, theirs])
             noises = np.concatenate([noises, np.full(len(more), _OTHERS_NOISE)])
-        out = np.asarray([*self._out.values()]).reshape(-1, len(self._sampler.names))
-        both = self._features(np.concatenate([rows, out]))
-        cycles = 2.0 ** float(self._estimate(rows).min()) / 4
+        out = np.asarray([*self._out.values()], dtype=np.int64).reshape(-1, width)
+        cycles = 2.0 ** float(ranked.estimates[likely].min()) / 4
         usual = _USUAL_SHARE + _USUAL_CYCLES / cycles
-        model = ResidualModel(both, features, missed, noises, usual=usual)
-        for at in range(len(rows), len(both)):
-            model.suppose(at)
-        return model
+        return ResidualModel(
+            ranked.features[likely],
+            features,
+            missed,
+            noises,
+            out=self._features(out),
+            usual=usual,
+        )

@@ -31,7 +31,6 @@ class Proposer(Protocol):
 class Hopeful(Protocol):
     """A proposer that knows what may still be found."""
 
-    @property
     def hope(self) -> float | None:
         """The least that an unseen candidate may cost; None while nobody can tell."""
         ...

@@ -43,6 +43,7 @@ class ResidualModel:
         measured: features [m, f] of those that were.
         missed: log2(cost) - log2(estimate) of these [m].
         noises: of each, what is to be added to the usual noise [m].
+        out: features [k, f] of those that are being tried; they are supposed to end as expected.
         usual: what is missed before anything is known, a standard deviation.
     """
 
@@ -53,27 +54,30 @@ class ResidualModel:
         missed: Floats,
         noises: Floats,
         *,
+        out: Floats | None = None,
         usual: float = 0.1,
     ) -> None:
-        both = np.concatenate([candidates, measured])
-        spread = both.std(axis=0)
-        varies = spread > 0
-        scaled = (both[:, varies] - both[:, varies].mean(axis=0)) / spread[varies]
-        scaled /= np.sqrt(max(1.0, float(varies.sum())))
-        self._candidates, known = scaled[: len(candidates)], scaled[len(candidates) :]
-        self._mean = float(missed.mean()) if len(missed) else 0.0
-        rest = missed - self._mean
+        known = measured if out is None or not len(out) else np.concatenate([measured, out])
+        self._candidates, known = _scaled(candidates, known)
+        self._squares, squares = (self._candidates**2).sum(axis=1), (known**2).sum(axis=1)
+        mean = float(missed.mean()) if len(missed) else 0.0
         own = noises == 0.0
-        squares = float(rest[own] @ rest[own])
-        self._variance = (_USUAL_WEIGHT * usual**2 + squares) / (_USUAL_WEIGHT + own.sum())
-        self._squares = (self._candidates**2).sum(axis=1)
-        squares_known = (known**2).sum(axis=1)
-        near = _kernel(known, squares_known, known, squares_known) + np.diag(_NOISE + noises)
+        rest = np.zeros(len(known))
+        rest[: len(missed)] = missed - mean
+        of_own = rest[: len(missed)][own]
+        self._variance = (_USUAL_WEIGHT * usual**2 + float(of_own @ of_own)) / (
+            _USUAL_WEIGHT + len(of_own)
+        )
+        doubtful = np.full(len(known), _NOISE)
+        doubtful[: len(noises)] += noises
+        near = _kernel(known, squares, known, squares) + np.diag(doubtful)
         whiten = np.linalg.inv(np.linalg.cholesky(near))
-        like = _kernel(known, squares_known, self._candidates, self._squares)
-        self._half = whiten @ like
-        self._means = self._mean + self._half.T @ (whiten @ rest)
-        self._left = np.maximum(1.0 - (self._half**2).sum(axis=0), 0.0)
+        half = whiten @ _kernel(known, squares, self._candidates, self._squares)
+        with_ends = slice(len(missed))
+        self._means = mean + half[with_ends].T @ (whiten[with_ends] @ rest)
+        self._left = np.maximum(1.0 - (half**2).sum(axis=0), 0.0)
+        self._half = [half]
+        """Rows of the whitened likeness of what is known or supposed to the candidates."""
 
     @property
     def prediction(self) -> Prediction:
@@ -86,15 +90,39 @@ class ResidualModel:
         like = _kernel(
             self._candidates[here], self._squares[here], self._candidates, self._squares
         )[0]
-        like -= self._half[:, at] @ self._half
+        for half in self._half:
+            like -= half[:, at] @ half
         row = like / np.sqrt(self._left[at] + _NOISE)
-        self._half = np.concatenate([self._half, row[None]])
+        self._half.append(row[None])
         self._left = np.maximum(self._left - row**2, 0.0)
 
 
+def _scaled(candidates: Floats, known: Floats) -> tuple[Floats, Floats]:
+    """Both by the mean and the spread of all, without features that are the same everywhere."""
+    both = np.concatenate([candidates, known]) if len(known) else candidates
+    spread = both.std(axis=0)
+    varies = spread > 0
+    scaled = (both[:, varies] - both[:, varies].mean(axis=0)) / spread[varies]
+    scaled /= np.sqrt(max(1.0, float(varies.sum())))
+    return scaled[: len(candidates)], scaled[len(candidates) :]
+
+
 def _kernel(a: Floats, squares_a: Floats, b: Floats, squares_b: Floats) -> NDArray[np.float64]:
-    """Likeness of rows to others, by their squared lengths: Matérn, and product; 1 to itself."""
-    product, of_a, of_b = a @ b.T, squares_a[:, None], squares_b[None]
-    far = np.sqrt(3.0 * np.maximum(of_a + of_b - 2.0 * product, 0.0)) / _LENGTH
-    like = (1.0 + far) * np.exp(-far) + product
-    return np.asarray(like / np.sqrt((1.0 + of_a) * (1.0 + of_b)))
+    """Likeness of rows to others, by their squared lengths: Matérn, and product; 1 to itself.
+
+    In place, for the arrays are large and this is most of the time of a plan.
+    """
+    product = a @ b.T
+    far = -2.0 * product
+    far += squares_a[:, None]
+    far += squares_b
+    np.maximum(far, 0.0, out=far)
+    far *= 3.0 / _LENGTH**2
+    np.sqrt(far, out=far)
+    like = np.exp(-far)
+    far += 1.0
+    like *= far
+    like += product
+    like /= np.sqrt(1.0 + squares_a)[:, None]
+    like /= np.sqrt(1.0 + squares_b)
+    return like

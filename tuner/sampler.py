@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,9 @@ from tuner.functional_constraints import evaluation, variables_of
 from tuner.propagate import Flags
 from tuner.search import Allowed, Rows, Search
 
+Key: TypeAlias = tuple[int, ...]
+"""What tells candidates apart: the values of the tunables, in the order of the space."""
+
 _WIDTH: Final = 512
 _WIDER: Final = (1, 4, 16)
 _CHILDREN: Final = 6
@@ -20,7 +23,7 @@ _CHILDREN: Final = 6
 
 
 class Sampler:
-    """The points of one space. Compile once, ask often; no state changes between questions."""
+    """The points of one space. Compile once, ask often; nothing but `limit` changes its answers."""
 
     def __init__(self, space: SearchSpace) -> None:
         self.space = space
@@ -39,10 +42,14 @@ class Sampler:
             self._compiled = Search(self.space)
         return self._compiled
 
+    def limit(self, variable: str, most: int) -> None:
+        """From now on the points that are drawn and scanned have at most that value of it."""
+        self.search.limit(variable, most)
+
     # -- one point ---------------------------------------------------------------------------------
 
-    def key(self, point: Point) -> tuple[int, ...]:
-        """What tells candidates apart: the values of the tunables, in the order of the space."""
+    def key(self, point: Point) -> Key:
+        """Of one point; it may lack all but the tunables."""
         return tuple([point[t] for t in self.tunables])
 
     def complete(self, tunables: Mapping[str, int]) -> dict[str, int] | None:
@@ -263,7 +270,7 @@ class Sampler:
         """Rows as points."""
         return [dict(zip(self.names, row, strict=True)) for row in rows.tolist()]
 
-    def keys(self, rows: Rows) -> list[tuple[int, ...]]:
+    def keys(self, rows: Rows) -> list[Key]:
         """`key` of every row."""
         return [tuple(row) for row in rows[:, self._tunable_columns].tolist()]
 

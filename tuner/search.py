@@ -61,8 +61,19 @@ class Search:
         self._plan = plan = SearchPlan(space)
         self.index = plan.index
         self._tunables = [self.index[v.name] for v in space.tunables]
-        self._root = self._narrowed_root(plan.before_any_choice())
+        self._before = plan.before_any_choice()
+        self._root = self._narrowed(self._widest())
         self.levels = plan.levels() if self._root.count else ()
+
+    def limit(self, variable: str, most: int) -> None:
+        """From now on only points whose variable is at most that; replaces an earlier limit.
+
+        Nothing is compiled anew. It prunes early where a constraint of the space is on the variable
+        as well.
+        """
+        root = self._widest()
+        root.upper[self.index[variable]] = most
+        self._root = self._narrowed(root)
 
     def scan(self, allowed: Allowed | None = None) -> Iterator[Rows]:
         """Every valid point once, in the order of the search, in blocks of rows."""
@@ -189,19 +200,20 @@ class Search:
             point[v.name] in v.domain for v in self._space.variables if v.domain
         )
 
-    def _narrowed_root(self, effect: Effect) -> PartialPoints:
-        """One box with the bounds that domains and constraints give before any choice."""
+    def _widest(self) -> PartialPoints:
+        """One box with the bounds that domains give."""
         variables = self._space.variables
         lower = np.asarray([[float(v.domain[0]) if v.domain else 0.0] for v in variables])
         upper = np.asarray([[float(v.domain[-1]) if v.domain else FAR] for v in variables])
-        partial = PartialPoints(
-            lower.reshape(-1, 1), upper.reshape(-1, 1), np.zeros(1, dtype=np.intp)
-        )
+        return PartialPoints(lower.reshape(-1, 1), upper.reshape(-1, 1), np.zeros(1, dtype=np.intp))
+
+    def _narrowed(self, root: PartialPoints) -> PartialPoints:
+        """By what constraints say before any choice."""
         for _ in range(_ROOT_ROUNDS):
-            partial = partial.kept(_alive(partial, effect, None))
-            if not partial.count:
+            root = root.kept(_alive(root, self._before, None))
+            if not root.count:
                 break
-        return partial
+        return root
 
 
 class _Thinning(Protocol):

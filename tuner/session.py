@@ -137,6 +137,11 @@ class TuningSession:
                 search = _Search(Sampler(task.space), made)
             search.seed = task.seed
             self._searches[name] = search
+        self._hopeful: dict[str, Hopeful] = {
+            name: search.proposer
+            for name, search in self._searches.items()
+            if not search.leader and isinstance(search.proposer, Hopeful)
+        }
         shared = SharedMeasurements()
         for search in self._searches.values():
             if isinstance(search.proposer, TransferLearner):
@@ -227,13 +232,7 @@ class TuningSession:
 
     def _next_task(self) -> str | None:
         """The task that gets the next trial; None if there is nothing left that is worth one."""
-        self._scheduler.expect(
-            {
-                name: search.proposer.hope
-                for name, search in self._searches.items()
-                if not search.leader and isinstance(search.proposer, Hopeful)
-            }
-        )
+        self._scheduler.expect({name: search.hope() for name, search in self._hopeful.items()})
         return self._scheduler.next_task()
 
     def _taken(self, name: str, point: Point) -> tuple[str, Point]:

@@ -10,16 +10,20 @@ all that is left, or an even sample of it where it is too much
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cached_property
 from typing import Final
 
 import numpy as np
 from tilefarm.space import ESTIMATE, Le
 
+from tuner.propagate import EXACT
 from tuner.sampler import Sampler
 from tuner.search import Rows
 
 _POPULATION: Final = 96
 _GENERATIONS: Final = 6
+_GROWTH: Final = 2.0
+"""Of the share, when a larger one is wanted: each time the space is searched."""
 MOST: Final = 4096
 """Points of a shortlist."""
 
@@ -40,12 +44,16 @@ class Shortlist:
         self._share = -1.0
 
     def within(self, share: float) -> Rows:
-        """Points that are estimated at most so much above the least, in order; MOST at most."""
+        """Points that are estimated at most so much above the least, in order; MOST at most.
+
+        There may be others behind them. The same array as before while that has what is wanted.
+        """
         if share > self._share and len(self._rows):
             if self._share < 0:
                 self._evolve()
-            self._share = share
-            self._rows = self._ordered(np.concatenate([self._rows, self._bounded(share)]))[:MOST]
+            self._share = max(share, _GROWTH * self._share)
+            more = self._bounded(self._share)
+            self._rows = self._ordered(np.concatenate([self._rows, more]))[:MOST]
         return self._rows
 
     def _evolve(self) -> None:
@@ -57,11 +65,16 @@ class Shortlist:
             self._rows = self._ordered(np.concatenate([self._rows, children]))
 
     def _bounded(self, share: float) -> Rows:
-        space = self._sampler.space
         bound = int(self._rows[0, self._column] * (1 + share))
-        cheap = Le(name="shortlist", left=ESTIMATE, bound=bound)
-        bounded = Sampler(replace(space, constraints=(*space.constraints, cheap)))
-        return bounded.draw(MOST, self._rng)[0]
+        self._bounded_sampler.limit(ESTIMATE, bound)
+        return self._bounded_sampler.draw(MOST, self._rng)[0]
+
+    @cached_property
+    def _bounded_sampler(self) -> Sampler:
+        """Of the space with a bound on the estimate, so that partial points are judged by it."""
+        space = self._sampler.space
+        bound = Le(name="shortlist", left=ESTIMATE, bound=int(EXACT))
+        return Sampler(replace(space, constraints=(*space.constraints, bound)))
 
     def _ordered(self, rows: Rows) -> Rows:
         """Each once, by estimate; where it is the same, by the values."""

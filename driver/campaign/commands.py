@@ -11,7 +11,7 @@ from driver.farm.device_messages import Confirm
 
 @dataclass(frozen=True, slots=True)
 class Propose:
-    """Ask the tuner for at most `count` candidates; answered by one `Proposed`."""
+    """Ask the tuner for at most `count` candidates; answered by one `Proposed` of some of them."""
 
     count: int
 

@@ -9,7 +9,7 @@ import queue
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from tilefarm.clock import Clock
 from tilefarm.measurement import Trial
@@ -17,11 +17,16 @@ from tilefarm.threads import start_thread
 
 from tuner.session import GivenUp, Proposal, TuningSession
 
+_ANSWER_SECONDS: Final = 0.05
+"""After so long an answer goes with what there is: the first look at a large space takes tenths of
+a second, and workers need not wait for that of two dozen."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposals:
     """The answer to one question, with the wall seconds of its making.
 
+    It may have fewer than were asked for; only an empty one means that there are no more for now.
     `given_up` are tasks of which nothing more is proposed since the last one.
     """
 
@@ -88,11 +93,16 @@ class TunerThread:
 
     def _answer(self, count: int) -> None:
         began = self._clock.wall_seconds()
-        proposals = tuple(self._session.ask(count))
+        late = self._clock.seconds() + _ANSWER_SECONDS
+        proposals: list[Proposal] = []
+        while more := self._session.ask(1):
+            proposals += more
+            if len(proposals) >= count or self._clock.seconds() >= late:
+                break
         ended = self._clock.wall_seconds()
         self._report(
             Proposals(
-                proposals=proposals,
+                proposals=tuple(proposals),
                 given_up=tuple(self._session.given_up()),
                 began_seconds=began,
                 ended_seconds=ended,

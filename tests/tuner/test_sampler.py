@@ -97,6 +97,18 @@ def test_all_points_are_those_of_brute_force(space: SearchSpace) -> None:
 
 
 @settings(max_examples=examples(60), deadline=None)
+@given(spaces(), st.sampled_from(NAMES), st.lists(st.integers(-3, 7), min_size=1, max_size=2))
+def test_a_limit_leaves_the_points_below_it(space: SearchSpace, name: str, most: list[int]) -> None:
+    sampler, at = Sampler(space), NAMES.index(name)
+    for each in most:
+        sampler.limit(name, each)
+        found = sampler.enumerate(10_000)
+        assert found is not None
+        wanted = {values for values in brute_force(space) if values[at] <= each}
+        assert {tuple(p[n] for n in NAMES) for p in found} == wanted
+
+
+@settings(max_examples=examples(60), deadline=None)
 @given(spaces(), st.integers(0, 5))
 def test_samples_are_distinct_and_valid(space: SearchSpace, seed: int) -> None:
     drawn = Sampler(space).sample(12, np.random.default_rng(seed))

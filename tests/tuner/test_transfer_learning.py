@@ -115,7 +115,7 @@ def test_the_estimate_is_one_variable_and_not_the_cycles_of_parts() -> None:
         constraints=(),
         default=(),
     )
-    estimate = Featurizer(space).estimate(np.asarray([[1, 3, 15], [2, 7, 0]]))
+    estimate = Featurizer(space).estimates(np.asarray([[1, 3, 15], [2, 7, 0]]))
     assert estimate is not None
     assert estimate.tolist() == [4.0, 0.0]
-    assert Featurizer(conv_like_space()).estimate(np.zeros((1, 40), dtype=np.int64)) is None
+    assert not Featurizer(conv_like_space()).has_estimate

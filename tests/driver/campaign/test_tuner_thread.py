@@ -6,7 +6,7 @@ import queue
 
 from kit.search.stand_ins import toy_task
 from kit.search.toy_spaces import trial_of
-from tilefarm.clock import SystemClock
+from tilefarm.clock import ManualClock, SystemClock
 from tilefarm.measurement import Trial
 
 from driver.campaign.tuner_thread import Proposals, TunerThread
@@ -56,6 +56,31 @@ def test_an_answer_knows_all_that_was_told_before_it_was_asked_for() -> None:
     thread.close()
     assert session.trials == trials
     assert session.known == [2, 2]
+
+
+class Slow(TuningSession):
+    """A session that thinks for a second about each candidate, by a clock that only it moves."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        super().__init__({"toy": WeightedSpace(toy_task().space)}, trials=20, proposer="random")
+        self._clock = clock
+
+    def ask(self, n: int) -> list[Proposal]:
+        self._clock.sleep(n)
+        return super().ask(n)
+
+
+def test_the_first_candidate_does_not_wait_for_the_thoughts_about_all_others() -> None:
+    answers: queue.SimpleQueue[Proposals | BaseException] = queue.SimpleQueue()
+    clock = ManualClock()
+    thread = TunerThread(Slow(clock), report=answers.put, clock=clock)
+    thread.start()
+    for _ in range(3):
+        thread.ask(6)
+        answer = answers.get(timeout=SECONDS)
+        assert isinstance(answer, Proposals)
+        assert len(answer.proposals) == 1
+    thread.close()
 
 
 def test_what_breaks_the_tuner_is_told_with_the_answer() -> None:
