@@ -82,6 +82,11 @@ class Task:
         object.__setattr__(self, "tunables", tuple(sorted(v.name for v in self.space.tunables)))
         object.__setattr__(self, "default", self.choice(dict(self.space.default)))
 
+    @property
+    def has_choice(self) -> bool:
+        """Whether its space has more than one point."""
+        return any(len(variable.domain) != 1 for variable in self.space.tunables)
+
     def choice(self, point: Point) -> Choice:
         """What tells a point from others: the values of its tunables, sorted by name."""
         return tuple([(name, point[name]) for name in self.tunables])

@@ -33,6 +33,7 @@ examples:
   tilefarm tune net.onnx --calibrate data.npz --evaluate test.npz --max-loss 0.5
   tilefarm tune zoo:resnet18 --trials 3000
   tilefarm tune zoo:resnet18 --trials 0 --records team.sqlite    the best that runs have left there
+  tilefarm tune net.onnx --calibrate data.npz --schedules best/schedules.json --out rebuilt
   tilefarm tune net.onnx --calibrate data.npz --tracker farm:9190 --token-file farm.token
 
 The data are arrays that numpy.savez wrote: x (inputs, samples first) and, to evaluate, y (labels):
@@ -66,6 +67,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--compare",
         choices=["onnxruntime"],
         help="its times for the same model beside the program's, in turns, on --target cpu",
+    )
+    option(
+        "--schedules",
+        type=Path,
+        metavar="FILE.json",
+        help="build from these schedules, which a run has left in its folder, whatever has become"
+        " of spaces since, and search nothing; with --trials so many candidates more, from these"
+        " on, in the folder's `found` (default: search all)",
     )
     add_search_options(parser)
     add_network_options(parser)
@@ -132,6 +141,8 @@ def run(args: argparse.Namespace) -> int:
 
 def decide_end(args: argparse.Namespace) -> None:
     """Whoever says how many trials gets them; else a search ends when it has nothing to gain."""
+    if getattr(args, "schedules", None) is not None and args.trials is None:
+        args.trials = 0
     if args.least_gain is None and args.trials is None:
         args.least_gain = DEFAULT_LEAST_GAIN
 

@@ -132,6 +132,7 @@ class Leases:
         self._priority = priority
         self._clock = clock or SystemClock()
         self._held: dict[str, Lease] = {}
+        self._had: dict[str, DeviceInfo] = {}
         self._requests: dict[str, str] = {}
         self._lost: dict[str, str] = {}
         self._due: dict[str, float] = {}
@@ -216,6 +217,7 @@ class Leases:
                 self._device_clock = lease.device.clock
             self._requests[lease.lease_id] = self._requests.pop(request_id)
             self._held[lease.lease_id] = lease
+            self._had[lease.device.name] = lease.device
             self._due[lease.lease_id] = self._clock.seconds() + _renewal_seconds(lease)
         self._stirred.set()
         if self._has_one_clock and lease.device.clock is not self._device_clock:
@@ -226,6 +228,11 @@ class Leases:
             self.release(lease, device_lost=True, why=why)
             raise ImplausibleError(why, _UNBELIEVED)
         return lease
+
+    def device(self, name: str) -> DeviceInfo | None:
+        """What is known of a device that the run has had; None for others."""
+        with self._lock:
+            return self._had.get(name)
 
     def connect(self, lease: Lease) -> DeviceClient:
         """A client of a leased device, for one thread."""

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
+from tilefarm.digest import Digest
 from tilefarm.errors import InfraError, NoDeviceError, SettingsError
 from tilefarm.measurement import Measurement, Status
 
@@ -149,6 +150,16 @@ def _joined(program: NetworkProgram, answers: Sequence[Measurement], samples: in
     return ProgramRun(
         outputs={name: values[:samples] for name, values in outputs.items()},
         cycles=tuple(c for answer in answers for c in answer.sample_cycles),
+    )
+
+
+def answers_digest(outputs: Mapping[str, NDArray[Any]]) -> Digest:
+    """The digest of all answers, bit for bit."""
+    return Digest.of_json(
+        [
+            [name, list(values.shape), Digest.of(np.ascontiguousarray(values).tobytes()).hex]
+            for name, values in sorted(outputs.items())
+        ]
     )
 
 

@@ -47,12 +47,14 @@ class Profile:
             or what all predicted layers together take where nobody knows it; None without them.
         peak: multiply-accumulates a second that the device can make, all threads together; measured
             beside the layers, on processors only.
+        device: its name.
     """
 
     layers: tuple[LayerTime, ...]
     network: CallTime
     mhz: float | None = None
     peak: float | None = None
+    device: str = ""
 
     @property
     def by_clock(self) -> bool:

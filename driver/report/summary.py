@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from tilefarm.measurement import TimelineEvent
@@ -246,6 +246,7 @@ class Accuracy:
         kind: what the network answers, see `driver.network.accuracy.kinds`.
         compared: all measures; the first one says most.
         differing: samples whose device output is not bit for bit the integer reference's.
+        answers: the digest of what the device answered.
         judgement: of the promise, on samples that did not calibrate; None where they say nothing.
     """
 
@@ -254,6 +255,7 @@ class Accuracy:
     kind: AnswerKind
     compared: tuple[Compared, ...]
     differing: int
+    answers: str = ""
     judgement: Judgement | None = None
 
 
@@ -305,6 +307,9 @@ class RunSummary:
         sessions: all that there were, the first one first.
         network_cycles: accelerator cycles of one image through the assembled program.
         network_seconds: by the clock, where that tells what kernels take; all of the program's.
+        network_again_seconds: the same once more, right after it, where schedules were given.
+        device: that has timed the whole program: its name, its clock and what its times depend on.
+        code: the digest of the code that compiled it.
         profile: what the layers of the assembled program take on a device, one by one.
         network_time: what they take at the clock of the target's board, in words.
         memory: when its steps run on which engine, and where tensors lie meanwhile.
@@ -327,6 +332,8 @@ class RunSummary:
     accuracy: Accuracy | None = None
     network_cycles: int | None = None
     network_seconds: float | None = None
+    network_again_seconds: float | None = None
+    device: Mapping[str, str] = field(default_factory=dict)
     network_time: str = ""
     memory: NetworkPlans | None = None
     profile: Profile | None = None
@@ -335,6 +342,7 @@ class RunSummary:
     noise: tuple[NoiseRow, ...] = ()
     plans: tuple[RemedyPlan, ...] = ()
     facts: tuple[tuple[str, str], ...] = ()
+    code: str = ""
     interrupted: bool = False
     sessions: tuple[SessionRow, ...] = ()
 

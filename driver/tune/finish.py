@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from tilefarm.errors import InfraError, TilefarmError
@@ -12,17 +13,17 @@ from tilefarm.space import ESTIMATE
 
 from driver.campaign.job_runner import JobRunner
 from driver.campaign.measuring import Task
-from driver.environment import versions
+from driver.environment import machine, versions
 from driver.farm.compiling.once import compiled
 from driver.farm.compiling.reproducers import Reproducer, Reproducers
 from driver.farm.device_messages import RunEnded
 from driver.farm.run_resources import RunResources
 from driver.network import judge_of
 from driver.program.arena import Arena
-from driver.program.evaluate import differing_samples, run_program
+from driver.program.evaluate import answers_digest, differing_samples, run_program
 from driver.program.model import NetworkProgram, network_program, program_job
 from driver.program.onnx_runtime import INSTALL, has_peer
-from driver.program.profile import profiled
+from driver.program.profile import profiled, seconds_again
 from driver.report.comparison import Comparison
 from driver.report.profile import Profile
 from driver.report.summary import Accuracy, KernelTimeline
@@ -50,6 +51,8 @@ class Finished:
     network_seconds: float | None
     timeline: KernelTimeline | None
     profile: Profile | None
+    network_again_seconds: float | None = None
+    device: Mapping[str, str] = field(default_factory=dict)
     comparison: Comparison | None = None
 
 
@@ -97,6 +100,7 @@ class FinalSteps:
         timeline = self._timeline()
         accuracy, cycles = self._evaluate(program)
         profile = self._profile(program)
+        again = self._again(program, profile)
         return Finished(
             program=program,
             accuracy=accuracy,
@@ -104,6 +108,8 @@ class FinalSteps:
             network_seconds=profile.network_seconds if profile else None,
             timeline=timeline,
             profile=profile,
+            network_again_seconds=again,
+            device=self._device(profile),
             comparison=self._comparison(program),
         )
 
@@ -194,6 +200,7 @@ class FinalSteps:
             kind=files.kind,
             compared=judge.compared(integers, answer.outputs),
             differing=differing,
+            answers=answers_digest(answer.outputs).hex,
         )
         if not files.is_seeded:
             found = judge_samples(self._context, files, floats, integers, files.held_out)
@@ -226,6 +233,39 @@ class FinalSteps:
                 return None
             say(against_the_whole(profile))
         return profile
+
+    def _again(self, program: NetworkProgram, profile: Profile | None) -> float | None:
+        """Seconds of the whole program a second time, for who compares them with other runs'."""
+        if self._context.settings.schedules is None or profile is None or not profile.by_clock:
+            return None
+        try:
+            return seconds_again(
+                program,
+                self._prepared.files.evaluation.inputs,
+                self._runner(),
+                profile,
+                limit_seconds=self._limit_seconds(),
+                run_id=self._context.run_id,
+            )
+        except TilefarmError as error:
+            self._context.say(f"not timed again: {error.what}")
+            return None
+
+    def _device(self, profile: Profile | None) -> Mapping[str, str]:
+        """What times of the device that made the profile depend on."""
+        info = None if profile is None else self._resources.leases.device(profile.device)
+        if info is None or profile is None:
+            return {}
+        is_here = self._farm_settings.tracker is None
+        labels = (f"{name}={value}" for name, value in info.labels)
+        return {
+            "name": info.name,
+            "clock": (DeviceClock.SECONDS if profile.by_clock else DeviceClock.CYCLES).value,
+            "runtime": info.runtime,
+            "power": info.power,
+            "labels": " ".join(labels),
+            "processor": machine() if is_here else "",
+        }
 
     def _comparison(self, program: NetworkProgram) -> Comparison | None:
         """Beside ONNX Runtime, if that is wanted and there."""

@@ -85,6 +85,16 @@ class OutputFolder:
         return self.path / "summary.json"
 
     @property
+    def schedules(self) -> Path:
+        """The best schedules, see `chosen_schedules`."""
+        return self.path / "schedules.json"
+
+    @property
+    def found(self) -> Path:
+        """The folder of the search that goes on from given schedules."""
+        return self.path / "found"
+
+    @property
     def program(self) -> Path:
         return self.path / "program"
 
@@ -116,9 +126,21 @@ class OutputFolder:
         for name, content in program_files(program, versions).items():
             write_atomically(self.program / name, content)
 
+    def write_schedules(self, text: str) -> None:
+        """Write what a later version builds the program from."""
+        write_atomically(self.schedules, text.encode())
+
     def write_summary(self, summary: RunSummary) -> None:
         """Write what machines read of the summary."""
         write_atomically(self.summary, (json.dumps(brief(summary), indent=2) + "\n").encode())
+
+    def read_summary(self) -> Mapping[str, Any]:
+        """What `write_summary` wrote; nothing where there is none, or no whole one."""
+        try:
+            document = read_json(self.summary)
+        except (OSError, ValueError):
+            return {}
+        return document if isinstance(document, dict) else {}
 
     def is_of_another_model(self, model: Digest) -> bool:
         """Whether a run of another model made it; False where there is nothing."""

@@ -75,8 +75,11 @@ def _seeds(context: RunContext, prepared: Prepared) -> Mapping[str, Point]:
     path = context.settings.records
     if path is None:
         return {}
+    tasks = {name: task for name, task in prepared.tasks.items() if task.has_choice}
+    if not tasks:
+        return {}
     with ScheduleStore(path) as store:
-        found = known_schedules(prepared.tasks, store)
+        found = known_schedules(tasks, store)
     context.say(f"records: {found}")
     return found.points
 

@@ -49,6 +49,9 @@ class TuneSettings:
         least_gain: percent of the network's time; a search ends when all that is left saves less.
         records: schedules of other runs: each workload begins with its best, and what this run
             measures is added. None: runs know nothing of one another.
+        schedules: a file of `driver.tune.chosen_schedules`: the program is built from these,
+            whatever spaces say of their points; with `trials` a search goes on from them.
+            None: all is searched.
         compare: the library whose times stand beside the program's; processors only.
         plugins: Python files of the user's, which this process has loaded.
         operations: how the run's processes are watched.
@@ -68,6 +71,7 @@ class TuneSettings:
     lookahead: int | None = None
     least_gain: float = 0.0
     records: Path | None = None
+    schedules: Path | None = None
     compare: str | None = None
     plugins: tuple[Path, ...] = ()
     farm: FarmSettings = field(default_factory=FarmSettings)

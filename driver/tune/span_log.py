@@ -75,6 +75,7 @@ class SpanLog:
             own_calls = [*self._calls]
             sessions = [*earlier._sessions[1:], self._own]
             self._sessions = [*_only_recorded(recorded, sessions), *sessions]
+            self._stop_writing()
             self._calls.clear()
             self._calls.extend([*earlier._calls, *own_calls])
             self._path = path

@@ -23,6 +23,7 @@ from driver.program.deployed import read_program
 from driver.program.folder import MANIFEST_FILE
 from driver.program.vta.layers import Convolution
 from driver.program.vta.schedules import read_point, read_trace
+from driver.tune.chosen_schedules import read_schedules
 from driver.tune.output import OutputFolder, RunIdentity
 
 SIM: Final = TARGETS["sim"]
@@ -93,6 +94,7 @@ READERS: Final[dict[str, Callable[[Path], object]]] = {
     "trace": read_trace,
     "point": point,
     "night": read_night,
+    "schedules": read_schedules,
     "tokens": read_table,
     "revoked": read_revoked,
     "hooks": load_hooks,

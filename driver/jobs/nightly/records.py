@@ -13,8 +13,8 @@ from typing import Final
 
 from tilefarm.digest import Digest
 from tilefarm.measurement import DeviceClock
-from tilefarm.trace import Trace
-from tilefarm.workload import Workload
+
+from driver.tune.chosen_schedules import ChosenSchedule as ChosenSchedule
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -82,15 +82,6 @@ class Pass(StrEnum):
     """The schedules that an earlier night has adopted, compiled by tonight's code."""
     FOUND = "found"
     """The best schedules that tonight's search knows, where they are better."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChosenSchedule:
-    """The schedule of one workload, as its steps and as the point of its space that meant them."""
-
-    workload: Workload
-    trace: Trace
-    point: tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
