@@ -18,6 +18,7 @@ from compile_worker.ir.bulk import BulkNest, nest_at, run_nest
 from compile_worker.ir.evaluate import Array, InterpretError, evaluate, memory_of, place
 from compile_worker.ir.expr import Buffer, Var
 from compile_worker.ir.func import Func
+from compile_worker.ir.lockstep import Lockstep, lockstep_at, run_lockstep
 from compile_worker.ir.ordering import ModuleOrder
 from compile_worker.ir.printer import show
 from compile_worker.ir.stmt import (
@@ -100,7 +101,7 @@ class _Machine:
     memory: dict[Buffer, Array]
     accelerator: Accelerator
     values: dict[Var, Any]
-    nests: dict[For, BulkNest | None]
+    nests: dict[For, tuple[BulkNest | None, Lockstep | None]]
 
     @classmethod
     def of(cls, func: Func, memory: dict[Buffer, Array]) -> _Machine:
@@ -158,9 +159,12 @@ class _Machine:
 
     def _loop(self, loop: For) -> None:
         if loop not in self.nests:
-            self.nests[loop] = nest_at(loop)
-        nest = self.nests[loop]
+            self.nests[loop] = nest_at(loop), lockstep_at(loop)
+        nest, beside = self.nests[loop]
         if nest is not None and run_nest(nest, self.values, self.memory):
+            return
+        if beside is not None:
+            run_lockstep(beside, self.values, self.memory, _garbage)
             return
         for value in range(loop.extent):
             self.values[loop.var] = value

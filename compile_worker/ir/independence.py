@@ -1,0 +1,31 @@
+"""Which iterations of a loop need one another: none where each touches elements of its own only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from compile_worker.ir.affine import as_affine
+from compile_worker.ir.expr import Buffer, Expr, Load, Var
+from compile_worker.ir.stmt import Alloc, Stmt, Store
+from compile_worker.ir.visit import find
+
+
+def independent(var: Var, stmt: Stmt) -> bool:
+    """Whether the iterations of a loop around `stmt` touch elements of their own only."""
+    private = {alloc.buffer for alloc in find(stmt, Alloc)}
+    shared = {store.buffer for store in find(stmt, Store)} - private
+    return all(_own_slice(var, list(_indices(stmt, buffer))) for buffer in shared)
+
+
+def _indices(stmt: Stmt, buffer: Buffer) -> Iterator[tuple[Expr, ...]]:
+    places: list[Store | Load] = [*find(stmt, Store), *find(stmt, Load)]
+    return (place.index for place in places if place.buffer is buffer)
+
+
+def _own_slice(var: Var, indices: Sequence[tuple[Expr, ...]]) -> bool:
+    """Whether all accesses have one axis at which they depend on `var` alone, all alike."""
+    for axis in zip(*indices, strict=True):
+        form = as_affine(axis[0])
+        if form is not None and form.terms.keys() == {var} and all(at is axis[0] for at in axis):
+            return True
+    return False
