@@ -156,6 +156,11 @@ class Draft:
         """The values of a variable."""
         return self._variables[name].domain
 
+    @property
+    def tunables(self) -> tuple[str, ...]:
+        """The names of what the search chooses."""
+        return tuple(each.name for each in self._variables.values() if each.tunable)
+
     def has(self, name: str) -> bool:
         """Whether there is a variable of that name."""
         return name in self._variables

@@ -53,8 +53,12 @@ class Dot:
 
 
 def dot_by(isa: Isa, inner: Stmt, lane: Var, lanes: int) -> Dot | None:
-    """The dot product of all lanes that a loop computes, if there is an instruction for it."""
-    if not isa.dot or lanes % isa.lanes:
+    """The dot product of all lanes that a loop computes, if there is an instruction for it.
+
+    Results are joined two by two, so the vectors of all lanes are a power of two.
+    """
+    vectors, rest = divmod(lanes, isa.lanes)
+    if not isa.dot or rest or vectors.bit_count() != 1:
         return None
     found = dot_of(inner, lane)
     return None if found is not None and found.is_pair and not isa.pair else found

@@ -20,7 +20,10 @@ _ANY: Final = TARGETS["sim"]
 
 
 def run_custom(op: Custom, operands: Sequence[FloatArray]) -> FloatArray:
-    """The result [samples, ...] for operands [samples, ...], of whole batches.
+    """The result [samples, ...] for operands [samples, ...].
+
+    A script sees whole batches, whose samples it does not mix: what the last one lacks is filled up
+    with its last sample.
 
     Raises:
         ValueError: the script does not fit the tensors.
@@ -29,12 +32,18 @@ def run_custom(op: Custom, operands: Sequence[FloatArray]) -> FloatArray:
     results = []
     for start in range(0, len(operands[0]), batch):
         parts = {
-            name: part[start : start + batch].reshape(seen)
+            name: _whole(part[start : start + batch], batch).reshape(seen)
             for (name, seen), part in zip(op.operands, operands, strict=True)
         }
         made = run_script(workload, {**parts, **dict(op.constants)})
         results.append(made.reshape(op.held))
-    return np.concatenate(results)
+    return np.concatenate(results)[: len(operands[0])]
+
+
+def _whole(part: FloatArray, batch: int) -> FloatArray:
+    """Some samples and copies of the last one: a batch."""
+    lacking = batch - len(part)
+    return np.concatenate([part, np.repeat(part[-1:], lacking, axis=0)]) if lacking else part
 
 
 def custom_workload(op: Custom) -> Workload:

@@ -15,6 +15,7 @@ from compile_worker.machines.cpu.space.convolution import convolution_space
 from compile_worker.machines.cpu.space.dense import dense_space, is_dense
 from compile_worker.machines.cpu.space.depthwise import depthwise_space
 from compile_worker.machines.cpu.space.matmul import matmul_space
+from compile_worker.machines.cpu.space.scripts import script_space
 from compile_worker.machines.cpu.space.transposed import transposed_space
 from compile_worker.machines.cpu.space.winograd import winograd_space
 
@@ -24,12 +25,13 @@ def _dense_or_not(workload: Workload, target: Target) -> Generated:
     return space(workload, target)
 
 
-_SPACES: Final[Mapping[str, Callable[[Workload, Target], Generated]]] = {
+_SPACES: Final[Mapping[str, Callable[[Workload, Target], Generated | None]]] = {
     "qlinear_conv2d": _dense_or_not,
     "qlinear_depthwise2d": depthwise_space,
     "qlinear_conv2d_transpose": transposed_space,
     "qlinear_matmul": matmul_space,
     "qlinear_winograd2d": winograd_space,
+    "script": script_space,
 }
 
 

@@ -116,6 +116,15 @@ def test_its_script_is_what_is_computed(tmp_path: Path) -> None:
     assert np.allclose(out, wanted, atol=1e-5)
 
 
+def test_samples_that_are_no_whole_batch_are_computed_too(tmp_path: Path) -> None:
+    graph = imported(tmp_path, SMOOTH, smoothing(gain=3.0), (2, 3, 7))
+    x = np.random.default_rng(0).standard_normal((3, 3, 7), np.float32)
+    (three,) = run_float(graph, {"x": x}).values()
+    (two,) = run_float(graph, {"x": x[:2]}).values()
+    assert len(three) == 3
+    assert np.array_equal(three[:2], two)
+
+
 @pytest.mark.parametrize("target", ["sim", "cpu:x86-64-v3"])
 def test_the_integer_network_runs_it_as_a_kernel(tmp_path: Path, target: str) -> None:
     node = helper.make_node("Rows", ["x"], ["y"], name="r", domain="com.example")

@@ -1,0 +1,106 @@
+"""The generation rules on a script: when each fires, and what it adds to a space.
+
+They are those of Heron (ASPLOS 2023, section 4.1), as far as a processor has what they are about:
+caches stand for scratchpads, dot products for a matrix unit.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from compile_worker.machines.cpu.space.script_context import ScriptContext, ScriptRule
+from compile_worker.machines.cpu.space.script_dots import quads_of
+from compile_worker.machines.cpu.space.script_loads import (
+    CACHE_NBYTES,
+    declare_loads,
+    staged_operands,
+)
+from compile_worker.machines.cpu.space.script_places import declare_places
+from compile_worker.machines.cpu.space.script_tiling import declare_tiling
+from compile_worker.machines.cpu.space.script_trace import declare_dots
+
+
+def _nothing_inlined(context: ScriptContext) -> str:
+    return "" if context.inlined else "no stage before the last one is computed element by element"
+
+
+def _always(context: ScriptContext) -> str:
+    del context
+    return ""
+
+
+def _no_sums_at_the_end(context: ScriptContext) -> str:
+    if context.stages.has_cache:
+        return ""
+    return "the last stage is computed element by element, and sums where a tile of it needs them"
+
+
+def _no_dot_products(context: ScriptContext) -> str:
+    main = context.stages.main
+    if not context.isa.dot:
+        return "the processor has no dot products"
+    if main is None or quads_of(main) is None:
+        return "no stage sums products of 8 bits that lie side by side"
+    return ""
+
+
+def _no_operand_to_stage(context: ScriptContext) -> str:
+    if staged_operands(context):
+        return ""
+    return f"no operand of more than {CACHE_NBYTES} bytes is read again by the sums alone"
+
+
+def _one_scope(context: ScriptContext) -> str:
+    del context
+    return "all operands are in the memory that a processor has"
+
+
+RULES: Final[tuple[ScriptRule, ...]] = (
+    ScriptRule(
+        name="Always-Inline",
+        when="a stage is computed element by element, and as fast where it is read",
+        effect="it is computed there",
+        unmet=_nothing_inlined,
+    ),
+    ScriptRule(
+        name="Multi-level-Tiling",
+        when="elements of the result can be computed in any order",
+        effect="they are cut into tiles and blocks, with vectors along one axis",
+        unmet=_always,
+        declare=declare_tiling,
+    ),
+    ScriptRule(
+        name="Add-Cache-Stage",
+        when="the last stage reduces, and nothing follows that it could be fused with",
+        effect="its sums grow in a cache, a tile or a block of them at a time",
+        unmet=_no_sums_at_the_end,
+    ),
+    ScriptRule(
+        name="Place-Stages",
+        when="a stage is read by others",
+        effect="it is computed before the tiles, or for each, or for each block",
+        unmet=_always,
+        declare=declare_places,
+    ),
+    ScriptRule(
+        name="Tensorize",
+        when="sums of products of 8 bits, side by side",
+        effect="dot products of the processor do them",
+        unmet=_no_dot_products,
+        declare=declare_dots,
+    ),
+    ScriptRule(
+        name="Add-Multi-Level-SPM",
+        when="operands are read again, and pass several caches",
+        effect="each gets a copy for a tile, one for a block, both, or none",
+        unmet=_no_operand_to_stage,
+        declare=declare_loads,
+    ),
+    ScriptRule(
+        name="Add-Multi-Scope-SPM",
+        when="operands belong into different memories",
+        effect="each gets its memory",
+        unmet=_one_scope,
+    ),
+)
+"""Rules in the order in which their variables build on each other."""

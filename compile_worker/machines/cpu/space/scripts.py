@@ -1,0 +1,143 @@
+"""The space of an operator of a user's own, on a processor: what the generation rules make of it.
+
+Its script is all that is known: stages, loops and what they read. The default keeps a block of sums
+in registers, with vectors along the last axis; no estimate says how long a point takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import product
+from math import prod
+from typing import Final
+
+from tilefarm.target import Target
+from tilefarm.trace import Step, Trace
+from tilefarm.workload import Workload
+
+from compile_worker.draft import Draft, Emptied
+from compile_worker.generated import Generated
+from compile_worker.ir.func import Func
+from compile_worker.isa import isa_of
+from compile_worker.machines.cpu.space.script_context import (
+    BEFORE,
+    BLOCK,
+    TILE,
+    ScriptContext,
+    ScriptRule,
+    outcomes,
+)
+from compile_worker.machines.cpu.space.script_places import at, is_cheap, is_inlinable
+from compile_worker.machines.cpu.space.script_regions import Regions
+from compile_worker.machines.cpu.space.script_rules import RULES
+from compile_worker.machines.cpu.space.script_stages import ScriptStages, Stage, stages_of
+from compile_worker.machines.cpu.space.script_trace import script_steps
+from compile_worker.machines.cpu.space.windows import SPARE, first_valid
+from compile_worker.schedule import replay
+from compile_worker.te import nest_of
+
+VERSION: Final = 1
+"""Changes when the points of old records would mean other schedules."""
+
+_TRIES: Final = 400
+"""Blocks that are tried for the default, the best first."""
+
+_MOST_VECTORS: Final = 4
+"""Of a block along its lanes: more leave too few registers to its rows."""
+
+
+def script_space(
+    workload: Workload, target: Target, rules: Sequence[ScriptRule] = RULES
+) -> Generated | None:
+    """The space of a script; None where its last stage cannot be tiled.
+
+    Stages of slow functions that several read are kept where there is room for what they make, and
+    are inlined as all others otherwise.
+
+    Raises:
+        Emptied: not one choice is valid.
+    """
+    nest = nest_of(workload, target)
+    try:
+        return _generated(workload, target, nest, rules, keep_slow=True)
+    except Emptied:
+        return _generated(workload, target, nest, rules, keep_slow=False)
+
+
+def _generated(
+    workload: Workload,
+    target: Target,
+    nest: Func,
+    rules: Sequence[ScriptRule],
+    *,
+    keep_slow: bool,
+) -> Generated | None:
+    inlined: list[str] = []
+    stages = stages_of(nest)
+    while stages and (stage := _next_inlined(stages, keep_slow=keep_slow)):
+        inlined.append(stage.name)
+        nest = replay(Trace((Step("compute_inline", (stage.name,)),)), nest, target)
+        stages = stages_of(nest)
+    if stages is None:
+        return None
+    context = ScriptContext(
+        stages, Regions(stages), tuple(inlined), isa_of(target.host), target.model.threads
+    )
+    draft = Draft()
+    for rule in rules:
+        if not rule.unmet(context):
+            rule.declare(draft, context)
+    default = first_valid(draft, _wished(draft, context))
+    space = draft.space(workload.operator, VERSION, default)
+    return Generated(space, partial(script_steps, context, rules), outcomes(rules, context))
+
+
+def _next_inlined(stages: ScriptStages, *, keep_slow: bool) -> Stage | None:
+    return next(
+        (
+            each
+            for each in stages.producers
+            if is_inlinable(stages, each) and (not keep_slow or is_cheap(stages, each))
+        ),
+        None,
+    )
+
+
+def _wished(draft: Draft, context: ScriptContext) -> Iterator[dict[str, int]]:
+    """Points from the one that is best as a rule: many sums in registers, in tiles of everything.
+
+    What is left gets its first value: operands as they are, sums one by one.
+    """
+    numbers = range(len(context.stages.axes))
+    sizes, tiles = ([context.size(level, each) for each in numbers] for level in (BLOCK, TILE))
+    lanes = draft.domain("lanes")[-1]
+    base = {name: draft.domain(name)[0] for name in draft.tunables}
+    base |= {"lanes": lanes, "shared": draft.domain("shared")[-1]}
+    if draft.has("products"):
+        base["products"] = draft.domain("products")[-1]
+    liked = partial(_liked, context, lanes)
+    blocks = sorted(product(*map(draft.domain, sizes)), key=liked, reverse=True)
+    for level in (TILE, BLOCK, BEFORE):
+        places = {at(each): level for each in context.stages.producers if draft.has(at(each))}
+        if (main := context.stages.main) is not None:
+            places[at(main)] = BLOCK
+        known = {name: value for name, value in places.items() if value in draft.domain(name)}
+        for block in blocks[:_TRIES]:
+            point = {**base, **known, **dict(zip(sizes, block, strict=True))}
+            whole = {**point, **{tile: draft.domain(tile)[-1] for tile in tiles}}
+            for size in draft.domain(tiles[0])[::-1]:
+                yield {**whole, tiles[0]: size}
+            yield {**point, **dict(zip(tiles, block, strict=True))}
+
+
+def _liked(context: ScriptContext, lanes: int, block: Sequence[int]) -> tuple[float, ...]:
+    """How good a block is as a rule: whole vectors, as many sums as registers, in a few loads."""
+    isa = context.isa
+    vectors, rows = -(-block[lanes] // isa.lanes), prod(block) // block[lanes]
+    whole = block[lanes] % isa.lanes == 0
+    if context.stages.main is None:
+        return (rows == 1, whole, vectors)
+    used = vectors * rows
+    fits = used <= max(1, isa.registers - SPARE) and vectors <= _MOST_VECTORS
+    return (fits, whole, used, -(vectors + rows), -vectors)

@@ -1,0 +1,134 @@
+"""Scripts as users write them: what the generation rules have to do with each is another thing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from tilefarm.dtype import DType
+from tilefarm.workload import TensorSpec, Workload
+
+Shape = tuple[int, ...]
+
+
+def script_of(text: str, out: Shape, /, dtype: DType = DType.FLOAT32, **inputs: Shape) -> Workload:
+    """The workload of a script's text on float32 tensors of these shapes."""
+    specs = tuple(TensorSpec(name, shape, DType.FLOAT32) for name, shape in inputs.items())
+    return Workload("script", specs, (TensorSpec("out", out, dtype),), (("source", text),))
+
+
+def dot_of(rows: int, columns: int, over: int, data: DType = DType.INT8) -> Workload:
+    """A product of matrices of 8 bits, the second with its rows side by side."""
+    specs = (
+        TensorSpec("a", (rows, over), data),
+        TensorSpec("w", (columns, over), DType.INT8),
+    )
+    out = TensorSpec("out", (rows, columns), DType.INT32)
+    return Workload("script", specs, (out,), (("source", DOT),))
+
+
+GEMM: Final = """
+def gemm(a, b, out):
+    for i in range(out.shape[0]):
+        for j in range(out.shape[1]):
+            out[i, j] = 0
+            for k in range(a.shape[1]):
+                out[i, j] += a[i, k] * b[k, j]
+"""
+DOT: Final = """
+def dot(a, w, out):
+    for i in range(out.shape[0]):
+        for j in range(out.shape[1]):
+            out[i, j] = 0
+            for k in range(a.shape[1]):
+                out[i, j] += int32(a[i, k]) * int32(w[j, k])
+"""
+SOFTMAX: Final = """
+def rows(x, out):
+    top = buffer(float32, x.shape[0], x.shape[1])
+    power = buffer(float32, x.shape[0], x.shape[1], x.shape[2])
+    whole = buffer(float32, x.shape[0], x.shape[1])
+    for n in range(x.shape[0]):
+        for c in range(x.shape[1]):
+            top[n, c] = float32(-1e30)
+            for i in range(x.shape[2]):
+                top[n, c] = max(top[n, c], x[n, c, i])
+    for n in range(x.shape[0]):
+        for c in range(x.shape[1]):
+            for i in range(x.shape[2]):
+                power[n, c, i] = exp(x[n, c, i] - top[n, c])
+    for n in range(x.shape[0]):
+        for c in range(x.shape[1]):
+            whole[n, c] = 0
+            for i in range(x.shape[2]):
+                whole[n, c] += power[n, c, i]
+    for n in range(x.shape[0]):
+        for c in range(x.shape[1]):
+            for i in range(x.shape[2]):
+                out[n, c, i] = power[n, c, i] / whole[n, c]
+"""
+ONLINE_SOFTMAX: Final = """
+def online(x, out):
+    for i in range(x.shape[0]):
+        top = float32(-1e30)
+        total = float32(0)
+        for k in range(x.shape[1]):
+            higher = max(top, x[i, k])
+            total = total * exp(top - higher) + exp(x[i, k] - higher)
+            top = higher + float32(0)
+        for k in range(x.shape[1]):
+            out[i, k] = exp(x[i, k] - top) / total
+"""
+STENCIL: Final = """
+def stencil(x, out):
+    twice = buffer(float32, x.shape[0], x.shape[1])
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            twice[i, j] = x[i, j] * 2
+    for i in range(out.shape[0]):
+        for j in range(out.shape[1]):
+            out[i, j] = twice[i, j + 1] + twice[i + 2, j] - twice[i + 1, j] * twice[i, j + 2]
+"""
+SMOOTH: Final = """
+def smooth(x, k, out):
+    for n in range(out.shape[0]):
+        for c in range(out.shape[1]):
+            for i in range(out.shape[2]):
+                out[n, c, i] = 0
+                for t in range(k.shape[0]):
+                    out[n, c, i] += x[n, c, i + t] * k[t]
+"""
+RECURRENCE: Final = """
+def running(x, out):
+    for i in range(out.shape[0]):
+        out[i, 0] = x[i, 0]
+        for j in range(out.shape[1] - 1):
+            out[i, j + 1] = out[i, j] * 0.5 + x[i, j + 1]
+"""
+EDGES: Final = """
+def edges(x, out):
+    for i in range(out.shape[0]):
+        for j in range(out.shape[1]):
+            out[i, j] = x[i, j] - (x[i, j - 1] if j > 0 else 0.0)
+"""
+TURNED: Final = """
+def turned(x, out):
+    for i in range(out.shape[1]):
+        for j in range(out.shape[0]):
+            out[j, i] = tanh(x[i, j])
+"""
+
+SCRIPTS: Final[Mapping[str, Workload]] = {
+    "gemm": script_of(GEMM, (10, 48), a=(10, 21), b=(21, 48)),
+    "gemm, operands larger than a cache": script_of(GEMM, (96, 96), a=(96, 96), b=(96, 96)),
+    "gemm of primes": script_of(GEMM, (13, 17), a=(13, 7), b=(7, 17)),
+    "softmax": script_of(SOFTMAX, (2, 6, 50), x=(2, 6, 50)),
+    "softmax of long rows": script_of(SOFTMAX, (1, 2, 20000), x=(1, 2, 20000)),
+    "stencil": script_of(STENCIL, (22, 30), x=(24, 32)),
+    "smooth": script_of(SMOOTH, (2, 3, 45), x=(2, 3, 49), k=(5,)),
+    "edges": script_of(EDGES, (9, 40), x=(9, 40)),
+    "turned": script_of(TURNED, (24, 20), x=(20, 24)),
+    "dot": dot_of(12, 48, 64),
+    "dot of unsigned data": dot_of(7, 33, 20, DType.UINT8),
+}
+"""By what they are; all can be tiled."""
