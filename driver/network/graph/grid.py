@@ -71,7 +71,8 @@ class Grid:
     def reals(self, integers: NDArray[Any]) -> NDArray[np.float32]:
         """float32 of the same shape: what ONNX's DequantizeLinear makes."""
         steps = np.asarray(integers).astype(np.int64) - self.zero
-        return np.asarray(steps.astype(np.float32) * np.float32(self.scale), np.float32)
+        with np.errstate(over="ignore"):
+            return np.asarray(steps.astype(np.float32) * np.float32(self.scale), np.float32)
 
     def integers(self, reals: NDArray[Any]) -> NDArray[Any]:
         """Integers of the same shape, as ONNX's QuantizeLinear makes them: half to even, saturated.

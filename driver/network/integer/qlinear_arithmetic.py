@@ -91,10 +91,11 @@ def apply_qlinear(op: QLinearOperator, *operands: Array) -> Array:
 
 
 def requantized(sums: NDArray[np.int32], scale: FloatArray, to: Requantization) -> Array:
-    """Sums in the type of the result; `scale` broadcasts over them."""
-    reals = sums.astype(np.float32) * scale
-    if to.addend is not None:
-        reals += _by_channel(to.addend, sums)
+    """Sums in the type of the result; `scale` broadcasts over them. Reals may leave float32."""
+    with np.errstate(all="ignore"):
+        reals = sums.astype(np.float32) * scale
+        if to.addend is not None:
+            reals += _by_channel(to.addend, sums)
     if to.dtype is DType.FLOAT32:
         return reals
     return _rounded(reals, to.zero, to.lo, to.hi).astype(to.dtype.value)

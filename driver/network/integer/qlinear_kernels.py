@@ -148,7 +148,7 @@ def dynamic_quantize_linear(workload: Workload, arrays: Arrays) -> Array:
 def dynamic_bias(workload: Workload, arrays: Arrays) -> Array:
     """Biases less the zero point's share of the sums."""
     del workload
-    zero = arrays["grid"].astype(np.int64)[0, 1]
+    zero = np.int64(arrays["grid"][0, 1])
     return wrapped(arrays["bias"] - zero * arrays["taps"].astype(np.int64))
 
 
