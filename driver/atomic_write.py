@@ -10,12 +10,15 @@ from tilefarm.system_errors import unwritable
 
 
 def write_atomically(path: Path, content: bytes, *, mode: int = 0o644) -> None:
-    """Write a file that readers see old or new, never half.
+    """Write a file that readers see old or new, never half; a pipe or a device takes what it gets.
 
     Raises:
         OutputError: it cannot be written; `DiskError` where the disk is full.
     """
     try:
+        if path.exists() and not path.is_file() and not path.is_dir():
+            path.write_bytes(content)
+            return
         handle, draft = tempfile.mkstemp(dir=path.parent, prefix=_prefix(path))
         try:
             with os.fdopen(handle, "wb") as file:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tilefarm.errors import SettingsError
+from tilefarm.plural import plural
 from tilefarm.printable import page_text, printable_lines
 from tilefarm.system_errors import unwritable
 
@@ -47,7 +48,7 @@ def allocated(args: argparse.Namespace) -> int:
         return 0
     is_best = ", which is the smallest there is" if found.is_optimal else ""
     how = f"searched, {found.nodes} nodes" if found.nodes else "packed"
-    print(f"{len(rows)} buffers, peak {found.peak_nbytes} bytes{is_best}")
+    print(f"{plural(len(rows), 'buffer')}, peak {found.peak_nbytes} bytes{is_best}")
     print(f"no allocation is below {found.bound_nbytes} bytes; {how}")
     return 0
 

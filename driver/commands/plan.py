@@ -133,6 +133,11 @@ def run(args: argparse.Namespace) -> int:
     from driver.memory import Infeasible, Mode, plan
     from driver.report.shown_plan import ShownPlan
 
+    if args.capacity:
+        raise SettingsError(
+            f"--capacity is of lifetimes in a .csv, and {args.model} has memories of its own",
+            "`capacity_nbytes` of a memory in a problem",
+        )
     made = _problem(args)
     problem = made.problem
     compared = None if args.compare is None else _other(args.compare, problem)

@@ -149,7 +149,7 @@ def live_nbytes(spans: Iterable[tuple[int, int, int]], alignment: int = 1) -> in
     All but the topmost of those alive at one time are followed by another one, so they take whole
     multiples of the alignment; the topmost may be the one with most padding.
     """
-    rows = [(begin, end, nbytes) for begin, end, nbytes in spans if nbytes]
+    rows = [(begin, end, nbytes) for begin, end, nbytes in spans if nbytes and begin < end]
     events = [(begin, 1, nbytes) for begin, _, nbytes in rows]
     events += [(end, 0, nbytes) for _, end, nbytes in rows]
     live = worst = 0

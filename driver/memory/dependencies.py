@@ -25,10 +25,13 @@ class Part:
 
 @dataclass(slots=True)
 class _Version:
-    """Who wrote what bytes hold now, operation and buffer, and who has read them since."""
+    """Who wrote what bytes hold now, operation and buffer, who has read them since, and who read
+    what they held before.
+    """
 
     writers: list[tuple[int, str]] = field(default_factory=list)
     readers: list[int] = field(default_factory=list)
+    readers_before: list[int] = field(default_factory=list)
 
 
 def parts(problem: Problem) -> dict[str, Part]:
@@ -61,22 +64,29 @@ def dependencies(problem: Problem) -> tuple[tuple[int, ...], ...]:
     filled = {
         place[b.name].root for b in problem.buffers if b.first_content is not FirstContent.PRODUCED
     }
-    writers: dict[str, list[int]] = defaultdict(list)
+    writers: dict[str, list[tuple[int, str]]] = defaultdict(list)
     for at, op in enumerate(problem.ops):
         for name in op.writes:
-            writers[place[name].root].append(at)
+            writers[place[name].root].append((at, name))
     number = {op.name: at for at, op in enumerate(problem.ops)}
     versions: dict[str, _Version] = defaultdict(_Version)
     before: list[set[int]] = []
     for at, op in enumerate(problem.ops):
         mine: set[int] = set()
-        read = {place[name].root: name for name in op.reads}
-        for root, name in read.items():
+        for name in op.reads:
+            root = place[name].root
             version = versions[root]
-            if version.writers or root in filled:
+            is_empty = place[name].begin == place[name].end
+            others = {
+                writer
+                for writer, other in writers[root]
+                if is_empty or _meet(place[other], place[name])
+            } - {at}
+            if root in filled or any(other < at for other in others):
                 mine.update(writer for writer, _ in version.writers)
-                version.readers.append(at)
-            elif others := set(writers[root]) - {at}:
+                if version.readers[-1:] != [at]:
+                    version.readers.append(at)
+            elif others:
                 mine |= others
             else:
                 raise UserError(
@@ -90,17 +100,19 @@ def dependencies(problem: Problem) -> tuple[tuple[int, ...], ...]:
     return tuple(tuple(sorted(each)) for each in before)
 
 
+def _meet(one: Part, other: Part) -> bool:
+    return one.begin < other.end and other.begin < one.end
+
+
 def _write(version: _Version, at: int, name: str, place: Mapping[str, Part]) -> set[int]:
     """Notes that an operation writes a buffer; whom it waits for."""
     mine = place[name]
-    waits = set(version.readers)
-    waits |= {
-        writer
-        for writer, other in version.writers
-        if other != name and place[other].begin < mine.end and mine.begin < place[other].end
-    }
     if version.readers:
-        version.writers, version.readers = [], []
+        version.readers_before, version.readers, version.writers = version.readers, [], []
+    waits = set(version.readers_before)
+    waits |= {
+        writer for writer, other in version.writers if other != name and _meet(place[other], mine)
+    }
     version.writers.append((at, name))
     return waits
 

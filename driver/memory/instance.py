@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import heapify, heappop, heappush
+from typing import Final
 
 from tilefarm.errors import UserError
 
 from driver.memory.choices import makers, places_to_take
 from driver.memory.dependencies import Part, dependencies, parts
 from driver.memory.problem import Buffer, FirstContent, Memory, Problem, Transfer
+
+_MOST_PAIRS: Final = 10_000_000
+"""Of operations that write a buffer, and others that use it: compared in some ten seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,14 +139,17 @@ def instance_of(problem: Problem) -> Instance:
     Raises:
         UserError: see `dependencies`.
     """
-    before = dependencies(problem)
     place = parts(problem)
+    _require_few_pairs(problem, place)
+    before = dependencies(problem)
     names = list(dict.fromkeys(part.root for part in place.values()))
     number = {name: at for at, name in enumerate(names)}
     members: list[list[Buffer]] = [[] for _ in names]
     for buffer in problem.buffers:
         members[number[place[buffer.name].root]].append(buffer)
     engines = {engine.name: at for at, engine in enumerate(problem.engines)}
+    for mine in members:
+        _require_one_content(mine)
     buffers = [_bytes(problem, mine, place, engines) for mine in members]
     steps = _steps(problem, before, place, number, engines)
     for root, maker in makers(problem, before, place).items():
@@ -149,6 +157,7 @@ def instance_of(problem: Problem) -> Instance:
     for at, mine in enumerate(members):
         if any(each.first_content is FirstContent.BACKED for each in mine):
             steps = _with_first_read(steps, at, buffers[at])
+    _require_writers(buffers, steps)
     instance = Instance(
         steps=tuple(steps),
         buffers=tuple(buffers),
@@ -161,6 +170,47 @@ def instance_of(problem: Problem) -> Instance:
     )
     _require_an_order(problem, instance)
     return instance
+
+
+def _require_few_pairs(problem: Problem, place: dict[str, Part]) -> None:
+    """Who writes a buffer is compared with all that use it."""
+    writers: Counter[str] = Counter()
+    users: Counter[str] = Counter()
+    for op in problem.ops:
+        writers.update({place[name].root for name in op.writes})
+        users.update({place[name].root for name in (*op.reads, *op.writes)})
+    pairs = 0
+    for root, count in writers.items():
+        pairs += count * users[root]
+        if pairs > _MOST_PAIRS:
+            raise UserError(
+                f"buffer {root}: {count} operations write it and {users[root]} use it; of all such"
+                f" pairs a problem has {_MOST_PAIRS} at most",
+                "fewer operations, each of which does more",
+            )
+
+
+def _require_one_content(mine: Sequence[Buffer]) -> None:
+    """What shares bytes is not in memory and behind it, both at the begin."""
+    filled = [each for each in mine if each.first_content is not FirstContent.PRODUCED]
+    for each in filled[1:]:
+        if each.first_content is not filled[0].first_content:
+            raise UserError(
+                f"buffers {filled[0].name} and {each.name} share their bytes, of which one is said"
+                f" to be {filled[0].first_content} and the other {each.first_content}",
+                "one `first_content` for both",
+            )
+
+
+def _require_writers(buffers: Sequence[WholeBuffer], steps: Sequence[Step]) -> None:
+    """What is needed at the end comes from somewhere."""
+    used = {buffer for step in steps for buffer in step.uses}
+    for number, buffer in enumerate(buffers):
+        if buffer.is_kept and not buffer.is_present and number not in used:
+            raise UserError(
+                f"buffer {buffer.name} is needed at the end, and nobody writes it",
+                "an operation that writes it, or a `first_content` for it",
+            )
 
 
 def _require_an_order(problem: Problem, instance: Instance) -> None:

@@ -3,11 +3,14 @@
 A row is a buffer. Columns by name, in any order: `id`, `lower`, `upper`, `size`, and optional ones:
 `alignment`; `gaps`, in which it does not live ("3-5 7-9"); `offset` or `fixed`, where it must lie,
 empty for anywhere; `hint`, which is passed over. Lifetimes are half open; with the old names
-`start` and `end` the end is included. (`src/converter.cc` of google/minimalloc.)
+`start` and `end` the end is included. (`src/converter.cc` of google/minimalloc.) What spreadsheets
+put around is taken off: quotes, the mark of the encoding, two characters that end a line.
 """
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -58,14 +61,17 @@ def read_minimalloc(path: Path) -> tuple[NamedInterval, ...]:
         DataError: it cannot be read, or a row cannot be; names the file, the line and what.
     """
     try:
-        lines = path.read_text().splitlines()
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"{path}: {error}", _HINT) from error
     if not lines:
         raise DataError(f"{path}:1: no header", _HINT)
-    columns = [each.strip() for each in lines[0].split(",")]
-    if why := _header_flaw(columns):
-        raise DataError(f"{path}:1: {why}", _HINT)
+    try:
+        columns = [each.strip() for each in _fields(lines[0])]
+        if why := _header_flaw(columns):
+            raise ValueError(why)
+    except ValueError as error:
+        raise DataError(f"{path}:1: {error}", _HINT) from error
     known = {_COLUMNS[name]: at for at, name in enumerate(columns)}
     included = int("end" in columns)
     rows: dict[str, NamedInterval] = {}
@@ -73,7 +79,7 @@ def read_minimalloc(path: Path) -> tuple[NamedInterval, ...]:
         if not line:
             continue
         try:
-            row = _row(line.split(","), known, len(columns), included)
+            row = _row(_fields(line), known, len(columns), included)
             if row.name in rows:
                 raise ValueError(f"a second buffer {row.name!r}")
         except ValueError as error:
@@ -100,8 +106,23 @@ def minimalloc_text(rows: Sequence[NamedInterval], offsets: Sequence[int] | None
     elif any(each.fixed_offset is not None for each in intervals):
         fixed = (each.fixed_offset for each in intervals)
         columns["offset"] = ["" if offset is None else str(offset) for offset in fixed]
-    lines = [",".join(columns), *map(",".join, zip(*columns.values(), strict=True))]
-    return "".join(f"{line}\n" for line in lines)
+    text = io.StringIO()
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow(columns)
+    table.writerows(zip(*columns.values(), strict=True))
+    return text.getvalue()
+
+
+def _fields(line: str) -> list[str]:
+    """Those of a row: in quotes where one has a comma.
+
+    Raises:
+        ValueError: one is too long.
+    """
+    try:
+        return next(csv.reader([line]), [])
+    except csv.Error as error:
+        raise ValueError(str(error)) from None
 
 
 def _header_flaw(columns: Sequence[str]) -> str:

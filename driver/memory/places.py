@@ -172,7 +172,9 @@ def _interval(
     pinned_at = buffer.pinned_at if first.offset is None else first.offset
     return Interval(
         lower=first.begin,
-        upper=last.end,
+        upper=max(
+            last.end, first.begin + 1
+        ),  # what is only kept where nothing runs has a place too
         nbytes=buffer.nbytes,
         alignment=memory.alignment if is_copy else buffer.alignment,
         fixed_offset=None if is_copy else pinned_at,

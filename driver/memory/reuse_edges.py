@@ -95,19 +95,24 @@ class _Kept:
 
 def _within(accesses: Sequence[Access], meets: Meets) -> list[Edge]:
     found: list[Edge] = []
-    kept: list[_Kept] = []
+    readers: list[_Kept] = []
+    writers: list[_Kept] = []
     for new in accesses:
-        kept = [k for k in kept if k.until is None or meets(k.until.user, new.user)]
-        for each in kept:
+        if any(each.until for each in writers):
+            readers, writers = (
+                [k for k in kept if k.until is None or meets(k.until.user, new.user)]
+                for kept in (readers, writers)
+            )
+        for each in (*writers, *readers) if new.writes else writers:
             old = each.access
             is_shared = old.begin < new.end and new.begin < old.end
-            if not is_shared or not (old.writes or new.writes) or old.user == new.user:
+            if not is_shared or (old.user != new.user and meets(old.user, new.user)):
                 continue
-            if not meets(old.user, new.user):
+            if old.user != new.user:
                 found.append((old.user, new.user))
-                if new.writes and new.begin <= old.begin and old.end <= new.end:
-                    each.until = each.until or new
-        kept.append(_Kept(new))
+            if new.writes and new.begin <= old.begin and old.end <= new.end:
+                each.until = each.until or new
+        (writers if new.writes else readers).append(_Kept(new))
     return found
 
 

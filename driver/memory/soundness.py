@@ -14,7 +14,11 @@ MOST: Final = 1 << 44
 """Bytes and ticks of one thing at most: sums over all that a plan may hold are exact in 64 bits."""
 
 MOST_ROWS: Final = 20_000
-"""Operations, and buffers, at most: as many as the allocator takes, and planned in a minute."""
+"""Operations, and buffers, at most: as many as the allocator takes, and planned in a minute; as
+many instances of an engine have all to do that there is.
+"""
+MOST_NESTED: Final = 100
+"""Views of one another at most."""
 
 
 def require_sound(problem: Problem) -> None:
@@ -43,8 +47,8 @@ def _faults(problem: Problem) -> Iterator[str]:
     if not 0 <= problem.barriers < MOST:
         yield f"{problem.barriers} barriers: one is enough for every problem, and 0 sets no limit"
     for engine in problem.engines:
-        if not 0 < engine.instances < MOST:
-            yield f"engine {engine.name} has {engine.instances} instances"
+        if not 0 < engine.instances <= MOST_ROWS:
+            yield f"engine {engine.name} has {engine.instances} instances, {MOST_ROWS} at most"
     for memory in problem.memories:
         yield from _of_memory(problem, memory)
     buffers = {b.name: b for b in problem.buffers}
@@ -95,8 +99,10 @@ def _of_buffer(problem: Problem, buffer: Buffer, buffers: dict[str, Buffer]) -> 
         buffer.pinned_at < 0 or buffer.pinned_at % problem.alignment_of(buffer)
     ):
         yield f"{name}: pinned at {buffer.pinned_at}, alignment {problem.alignment_of(buffer)}"
+    pin, capacity = buffer.pinned_at, memory.capacity_nbytes
+    if pin is not None and capacity and pin + buffer.nbytes > capacity:
+        yield f"{name}: pinned at {pin} it ends beyond the {capacity} of {memory.name}"
     for offset, nbytes in memory.reserved:
-        pin = buffer.pinned_at
         if pin is not None and pin < offset + nbytes and offset < pin + buffer.nbytes:
             yield f"{name}: pinned at {pin}, on what is reserved at {offset}"
     if buffer.view_of:
@@ -119,6 +125,9 @@ def _of_view(buffer: Buffer, buffers: dict[str, Buffer]) -> Iterator[str]:
             yield f"{name}: views of one another"
             return
         seen.add(whole.name)
+        if len(seen) > MOST_NESTED:
+            yield f"{name}: a view of a view, and so on, {MOST_NESTED} times at most"
+            return
         whole = buffers[whole.view_of]
 
 

@@ -141,31 +141,53 @@ class _Both:
     def memory_of(self, whole: str) -> Memory:
         return self.memories[self.buffers[whole].memory or self.problem.memories[0].name]
 
+    @cached_property
+    def by_number(self) -> list[PlannedOp]:
+        """When each operation of the problem runs, for the first time."""
+        return [self.times[op.name] for op in self.problem.ops]
+
     def time(self, number: int) -> PlannedOp:
-        return self.times[self.problem.ops[number].name]
+        return self.by_number[number]
 
     def runs(self, number: int) -> list[PlannedOp]:
         """Every time that an operation runs, the first one first."""
-        return [self.time(number), *self.repeats[self.problem.ops[number].name]]
+        return [self.by_number[number], *self.repeats.get(self.problem.ops[number].name, ())]
 
     def is_load(self, number: int) -> bool:
         op = self.problem.ops[number]
         is_dma = self.engines[self.engine_of(op)].kind is EngineKind.DMA
         return is_dma and not op.reads and len(op.writes) == 1
 
-    def is_filled(self, whole: str) -> bool:
-        return any(
-            self.buffers[name].first_content is not FirstContent.PRODUCED
-            for name, (root, _) in self.places.items()
-            if root == whole
-        )
+    @cached_property
+    def members(self) -> dict[str, list[Buffer]]:
+        """The buffers that each whole one has in it, itself among them."""
+        found: dict[str, list[Buffer]] = defaultdict(list)
+        for name, (root, _) in self.places.items():
+            found[root].append(self.buffers[name])
+        return found
+
+    @cached_property
+    def filled(self) -> set[str]:
+        """Whole buffers that hold something before any operation wrote it."""
+        return {
+            self.places[b.name][0]
+            for b in self.problem.buffers
+            if b.first_content is not FirstContent.PRODUCED
+        }
+
+    def is_backed(self, whole: str) -> bool:
+        return any(b.first_content is FirstContent.BACKED for b in self.members[whole])
+
+    def is_spillable(self, whole: str) -> bool:
+        return all(b.spillable for b in self.members[whole])
 
     def operand_home(self, number: int, run: PlannedOp, name: str) -> Residency | None:
         """Where an operand lies as an operation runs; its place may become that of a result."""
         whole, _ = self.places[name]
         if (found := self.home(whole, run.begin, run.end)) is not None:
             return found
-        taken = {self.places[b][0] for a, b in self.problem.ops[number].in_place if a == name}
+        pairs = self.problem.ops[number].in_place
+        taken = {self.places[b][0] for a, b in pairs if self.places[a][0] == whole}
         for old in self.homes.get(whole, ()):
             for new in (each for result in taken for each in self.homes.get(result, ())):
                 is_place = (old.memory, old.offset, old.nbytes) == (
@@ -232,7 +254,7 @@ def _repeat(both: _Both, again: PlannedOp) -> Iterator[PlanVerdict]:
         yield PlanVerdict("operations", f"{op.name} takes {op.ticks} ticks, and again not {again}")
     whole, low = both.places[op.writes[0]]
     is_whole = low == 0 and both.buffers[op.writes[0]].nbytes == both.sizes[whole]
-    if len(both.writes[whole]) > 1 or both.is_filled(whole) or not is_whole:
+    if len(both.writes[whole]) > 1 or whole in both.filled or not is_whole:
         yield PlanVerdict("content", f"{op.name}, run again, loses what else is in {whole}")
     if all(home.begin != again.begin for home in both.homes.get(whole, ())):
         yield PlanVerdict("residency", f"{whole} is there when {op.name} runs again")
@@ -343,7 +365,8 @@ def _transfers(both: _Both) -> Iterator[PlanVerdict]:
     for each in both.plan.transfers:
         memory = both.memory_of(each.buffer)
         cost = memory.save if each.kind is TransferKind.SAVE else memory.read
-        if cost is None or not both.buffers[each.buffer].spillable:
+        is_first = _is_first_read(both, each)
+        if cost is None or not (is_first or both.is_spillable(each.buffer)):
             yield PlanVerdict("transfer", f"{each.buffer} may not leave {memory.name}")
             return
         ticks = cost.ticks(both.sizes[each.buffer])
@@ -357,6 +380,17 @@ def _transfers(both: _Both) -> Iterator[PlanVerdict]:
             each.begin,
         ):
             yield PlanVerdict("transfer", f"{each.buffer} is read at {each.begin} without need")
+
+
+def _is_first_read(both: _Both, move: PlannedTransfer) -> bool:
+    """Whether it brings what the backing memory has at the begin, for the first time."""
+    homes = both.homes.get(move.buffer, [])
+    return (
+        move.kind is TransferKind.READ
+        and both.is_backed(move.buffer)
+        and bool(homes)
+        and homes[0].begin == move.begin
+    )
 
 
 def _residencies(both: _Both) -> Iterator[PlanVerdict]:
@@ -375,7 +409,7 @@ def _residencies(both: _Both) -> Iterator[PlanVerdict]:
             begins = {Reason.WRITTEN: writes, Reason.READ: reads, Reason.PRESENT: {0}}[home.reason]
             if home.begin not in begins:
                 yield PlanVerdict("residency", f"nothing begins {home}")
-            if home.reason is Reason.PRESENT and not both.is_filled(whole):
+            if home.reason is Reason.PRESENT and whole not in both.filled:
                 yield PlanVerdict("residency", f"{whole} is not present at the begin")
 
 
@@ -387,10 +421,11 @@ def _contents(both: _Both) -> Iterator[PlanVerdict]:
                 yield from _content(both, number, time, name)
     for writes in both.writes.values():
         for at, late in enumerate(writes):
+            begin = both.time(late.number).begin
             for early in writes[:at]:
-                if early.name == late.name or not _share(early, late.low, late.high):
-                    continue
-                if both.time(early.number).end > both.time(late.number).begin:
+                is_one = early.name == late.name or early.number == late.number
+                is_shared = early.low < late.high and late.low < early.high
+                if is_shared and not is_one and both.time(early.number).end > begin:
                     yield PlanVerdict("content", f"{early.name} overwrites {late.name}")
     for moves in both.moves.values():
         for move in moves:
@@ -401,33 +436,32 @@ def _contents(both: _Both) -> Iterator[PlanVerdict]:
 def _content(both: _Both, number: int, time: PlannedOp, name: str) -> Iterator[PlanVerdict]:
     whole, low = both.places[name]
     high = low + both.buffers[name].nbytes
-    writes = [w for w in both.writes.get(whole, ()) if _share(w, low, high) and w.number != number]
-    meant = [w for w in writes if w.number < number]
-    if not meant and not both.is_filled(whole):
-        meant = writes
+    writes = [
+        w
+        for w in both.writes.get(whole, ())
+        if low < high and w.low < high and low < w.high and w.number != number
+    ]
+    has_earlier = whole in both.filled or any(w.number < number for w in writes)
     op = both.problem.ops[number]
     home = both.operand_home(number, time, name)
     assert home is not None
     for write in writes:
         wrote = both.time(write.number)
-        if write in meant and wrote.end > time.begin:
+        if has_earlier and write.number > number:
+            if wrote.begin < time.end:
+                yield PlanVerdict("content", f"{wrote.op} overwrites what {op.name} reads")
+            continue
+        if wrote.end > time.begin:
             yield PlanVerdict("content", f"{op.name} reads {name} before {wrote.op} wrote it")
-        if write not in meant and wrote.begin < time.end:
-            yield PlanVerdict("content", f"{wrote.op} overwrites {name} before {op.name} read it")
-        is_here = any(
+        if home.reason is Reason.WRITTEN and not any(
             home.begin <= run.begin and run.end <= time.begin for run in both.runs(write.number)
-        )
-        if write in meant and home.reason is Reason.WRITTEN and not is_here:
+        ):
             yield PlanVerdict("content", f"what {wrote.op} wrote of {name} was dropped")
     if home.reason is Reason.READ and not any(
         m.kind is TransferKind.READ and m.begin == home.begin and m.end <= time.begin
         for m in both.moves.get(whole, ())
     ):
         yield PlanVerdict("content", f"{op.name} reads {name} before it is back")
-
-
-def _share(write: _Write, low: int, high: int) -> bool:
-    return write.low < high and low < write.high
 
 
 def _is_saved(both: _Both, read: PlannedTransfer) -> bool:
@@ -438,7 +472,7 @@ def _is_saved(both: _Both, read: PlannedTransfer) -> bool:
         if both.time(write.number).begin < read.begin
     ]
     changes = [both.time(number) for number in written if not both.is_load(number)]
-    if not changes and (written or _is_backed(both, read.buffer)):
+    if not changes and (written or both.is_backed(read.buffer)):
         return all(both.time(number).end <= read.begin for number in written)
     last = max((each.end for each in changes), default=0)
     return any(
@@ -457,10 +491,6 @@ def _is_saved(both: _Both, read: PlannedTransfer) -> bool:
         )
         for save in both.moves[read.buffer]
     )
-
-
-def _is_backed(both: _Both, whole: str) -> bool:
-    return both.buffers[whole].first_content is FirstContent.BACKED
 
 
 def _kept(both: _Both) -> Iterator[PlanVerdict]:

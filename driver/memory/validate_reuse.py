@@ -90,21 +90,29 @@ def _pairs(done: Sequence[Timed], tenants: Iterable[Tenant]) -> Iterator[tuple[i
 
 def _within(done: Sequence[Timed], tenant: Tenant) -> Iterator[tuple[int, int]]:
     live: list[Touch] = []
+    written: list[Touch] = []  # of those, the writes
     anew: Touch | None = None  # a write of all, behind which only those behind it count
     since = 0
     for new in sorted(tenant.touches, key=lambda touch: done[touch.number].begin):
         begin = done[new.number].begin
         if anew is not None and done[anew.number].end <= begin:
             live, anew = live[since:], None
-        for old in live:
+            written = [old for old in live if old.writes]
+        for old in live if new.writes else written:
             are_parts = old.writes and new.writes and done[old.number].end > begin
             is_shared = new.low < old.high and old.low < new.high
-            if is_shared and (old.writes or new.writes) and not are_parts:
+            if is_shared and not are_parts:
                 yield old.number, new.number
         is_all = new.writes and (new.low, new.high) == (tenant.low, tenant.high)
-        if anew is None and is_all and all(done[t.number].end <= begin for t in live):
+        if (
+            anew is None
+            and is_all
+            and all(t.number == new.number or done[t.number].end <= begin for t in live)
+        ):
             anew, since = new, len(live)
         live.append(new)
+        if new.writes:
+            written.append(new)
 
 
 class _Land:

@@ -130,9 +130,9 @@ def _uses(problem: Problem, plan: Plan, planned: list[Planned]) -> Iterator[list
         mine: list[Use] = []
         if isinstance(what, PlannedOp):
             op = ops[what.op]
-            taken = {operand for operand, _ in op.in_place}
+            taken = {place[operand].root for operand, _ in op.in_place}
             for name in op.reads:
-                mode = _Mode(may_take=name in taken)
+                mode = _Mode(may_take=place[name].root in taken)
                 mine += use(place[name].root, what, mode, place[name])
             for name in op.writes:
                 mine += use(place[name].root, what, _Mode(writes=True), place[name])

@@ -108,7 +108,7 @@ def _stays(problem: Problem, graph: Graph, schedule: Schedule) -> Iterator[Resid
         its = graph.instance.buffers[home.buffer]
         stays = its.is_kept and last[home.buffer] is home
         end = schedule.makespan_ticks if stays else home.end
-        if home.begin == end:
+        if home.begin == end and not stays:
             continue  # it is present at the begin, and nobody uses it
         yield Residency(
             buffer=its.name,
@@ -143,7 +143,8 @@ def _copies(
     for name, copies in mine.items():
         spans = [span for _, span in copies]
         below = max((stay.end_offset for stay in stays if stay.memory == name), default=0)
-        offsets = scanned(spans, [(0, below)], _room(memories[name], spans, below))
+        taken = [(0, below), *memories[name].reserved]
+        offsets = scanned(spans, taken, _room(memories[name], spans, taken))
         if offsets is None:
             return None
         for (buffer, span), offset in zip(copies, offsets, strict=True):
@@ -161,8 +162,9 @@ def _copies(
     return found
 
 
-def _room(memory: Memory, spans: Sequence[Span], below: int) -> int:
-    return memory.capacity_nbytes or below + sum(s.nbytes + s.alignment for s in spans)
+def _room(memory: Memory, spans: Sequence[Span], taken: Sequence[tuple[int, int]]) -> int:
+    ends = (offset + nbytes for offset, nbytes in taken)
+    return memory.capacity_nbytes or sum(ends) + sum(s.nbytes + s.alignment for s in spans)
 
 
 def _saved(schedule: Schedule) -> Iterator[tuple[int, int, int]]:

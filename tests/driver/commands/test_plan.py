@@ -202,6 +202,12 @@ def test_a_network_takes_what_its_records_tell(
     assert "no records of a run" in err
 
 
+def test_a_capacity_is_of_lifetimes(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = said(capsys, file, "--capacity", "4")
+    assert code == 2
+    assert "--capacity is of lifetimes in a .csv" in err
+
+
 def test_measured_runs_are_of_networks(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, _, err = said(capsys, file, "--measured", file.parent)
     assert code == 2

@@ -36,6 +36,19 @@ def test_all_columns_there_and_back(tmp_path: Path) -> None:
     assert minimalloc_text(rows) == text
 
 
+def test_what_a_spreadsheet_puts_around_is_taken_off(tmp_path: Path) -> None:
+    path = tmp_path / "saved.csv"
+    path.write_bytes(b'\xef\xbb\xbf"id","lower","upper","size"\r\n"a, b","0","3","4"\r\n')
+    (row,) = read_minimalloc(path)
+    assert row == NamedInterval("a, b", Interval(lower=0, upper=3, nbytes=4))
+    assert read(tmp_path, minimalloc_text([row])) == (row,)
+
+
+def test_a_field_without_end_is_told(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"some\.csv:2: field larger than"):
+        read(tmp_path, PLAIN.replace("b1", "b" * 200_000))
+
+
 def test_old_names_include_the_end(tmp_path: Path) -> None:
     (row,) = read(tmp_path, "size,buffer_id,start,end,hint,gaps\n4,x,0,8,7,2-3\n")
     assert row == NamedInterval("x", Interval(lower=0, upper=2, nbytes=4, later=((4, 9),)))

@@ -13,12 +13,17 @@ from tilefarm.errors import UserError
 from driver.memory import (
     GOOD,
     Buffer,
+    Engine,
+    EngineKind,
     FirstContent,
     Infeasible,
     Memory,
+    Mode,
     Op,
     Plan,
     Problem,
+    Transfer,
+    TransferKind,
     plan,
     validate,
 )
@@ -279,3 +284,55 @@ def test_a_document_that_is_no_problem_is_told_with_its_place(text: str, words: 
     with pytest.raises(UserError) as error:
         Problem.from_json(text)
     assert error.value.what == words
+
+
+def test_what_is_kept_has_a_place_where_nothing_runs() -> None:
+    kept = Buffer(name="x", nbytes=8, first_content=FirstContent.PRESENT, needed_after=True)
+    for mode in (Mode.FEASIBLE, Mode.BEST):
+        problem = Problem(buffers=(kept, replace(kept, name="y")), ops=(), memories=(PLAIN,))
+        found = plan(problem, mode=mode)
+        assert isinstance(found, Plan)
+        assert validate(problem, found) is GOOD
+        assert sorted(found.offsets.values()) == [0, 8]
+
+
+def test_parts_are_written_after_all_that_read_what_they_held() -> None:
+    """`high` is written by the second writer since the reader; that reads it all the same."""
+    problem = Problem(
+        buffers=(
+            Buffer(name="whole", nbytes=8, first_content=FirstContent.PRESENT),
+            Buffer(name="low", nbytes=4, view_of="whole"),
+            Buffer(name="high", nbytes=4, view_of="whole", view_offset=4),
+        ),
+        ops=(
+            Op(name="reader", reads=("whole",), duration_ticks=9),
+            Op(name="first", engine="b", writes=("low",)),
+            Op(name="second", engine="c", writes=("high",)),
+            Op(name="changes", engine="c", reads=("high",), writes=("high",)),
+            Op(name="third", engine="b", writes=("high",)),
+        ),
+        memories=(PLAIN,),
+        engines=tuple(Engine(name=name, in_order=False) for name in ("a", "b", "c")),
+    )
+    begins = {each.op: each.begin for each in planned(problem).ops}
+    assert begins == {"reader": 0, "first": 9, "second": 9, "changes": 10, "third": 11}
+
+
+def test_what_may_not_leave_may_come_for_the_first_time() -> None:
+    way = Transfer(engine="dma")
+    problem = Problem(
+        buffers=(
+            Buffer(name="x", nbytes=8, first_content=FirstContent.BACKED, spillable=False),
+            Buffer(name="y", nbytes=8),
+        ),
+        ops=(Op(name="op", reads=("x",), writes=("y",)),),
+        memories=(
+            Memory(alignment=1, backing="far", save=way, read=way),
+            Memory(name="far"),
+        ),
+        engines=(Engine(name="e"), Engine(name="dma", kind=EngineKind.DMA)),
+    )
+    found = planned(problem)
+    assert [each.buffer for each in found.transfers] == ["x"]
+    extra = replace(found.transfers[0], kind=TransferKind.SAVE, begin=1, end=2)
+    assert validate(problem, replace(found, transfers=(*found.transfers, extra))).name == "transfer"

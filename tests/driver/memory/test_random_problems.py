@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 from kit.memory_problems import memory_problem
+from kit.odd_problems import odd_problem
 from tilefarm.errors import UserError
 
 from driver.memory import GOOD, Mode, Plan, Problem, plan, replayed, validate
@@ -50,3 +51,27 @@ def test_a_plan_stays_valid_whatever_operations_take(mode: Mode) -> None:
         changed = tuple(replace(op, duration_ticks=ticks[op.name]) for op in problem.ops)
         verdict = validate(replace(problem, ops=changed), replayed(problem, found, ticks))
         assert verdict is GOOD, verdict
+
+
+@pytest.mark.parametrize("mode", [Mode.FEASIBLE, Mode.BEST])
+def test_whatever_a_problem_says_its_plan_is_valid_or_it_is_refused(mode: Mode) -> None:
+    planned = refused = 0
+    for seed in range(250):
+        problem = odd_problem(seed)
+        try:
+            found = plan(problem, mode=mode, effort=100)
+        except UserError:
+            refused += 1
+            continue
+        if not isinstance(found, Plan):
+            assert found.why
+            continue
+        assert validate(problem, found) is GOOD, seed
+        assert found.makespan_ticks >= found.bound_ticks, seed
+        ticks = {op.name: 1 + at % 7 for at, op in enumerate(problem.ops)}
+        ops = tuple(replace(op, duration_ticks=ticks[op.name]) for op in problem.ops)
+        again = replayed(problem, found, ticks)
+        assert validate(replace(problem, ops=ops), again) is GOOD, seed
+        planned += 1
+    assert planned > 40
+    assert refused > 40

@@ -30,7 +30,7 @@ def test_schedules_with_addresses_are_valid_plans() -> None:
             assert validate(problem, made) is GOOD
             found += 1
             moved += made.extra_nbytes > 0
-    assert found > 200
+    assert found > 180
     assert moved > 50
 
 

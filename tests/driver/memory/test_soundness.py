@@ -9,7 +9,7 @@ import pytest
 from tilefarm.errors import UserError
 
 from driver.benchmarks.memory.scratchpad_graphs import scratchpad_graph
-from driver.memory import Buffer, FirstContent, Memory, Op, Problem, plan
+from driver.memory import Buffer, Engine, FirstContent, Memory, Op, Problem, plan
 from driver.memory.problem import Transfer
 
 GOOD = scratchpad_graph(0, 2)
@@ -28,6 +28,20 @@ def small(*ops: Op, **fields: Any) -> Problem:
     names = ("x", "y")
     buffers = tuple(Buffer(name=n, nbytes=8, **(fields if n == "y" else {})) for n in names)
     return Problem(buffers=buffers, ops=ops)
+
+
+def nested(count: int) -> Problem:
+    """Each buffer is a view of the one before."""
+    buffers = (
+        Buffer(name=f"v{at}", nbytes=8, view_of=f"v{at - 1}" if at else "") for at in range(count)
+    )
+    return Problem(buffers=tuple(buffers), ops=())
+
+
+MIXED = (
+    Buffer(name="x", nbytes=8, first_content=FirstContent.BACKED),
+    Buffer(name="y", nbytes=8, first_content=FirstContent.PRESENT, view_of="x"),
+)
 
 
 @pytest.mark.parametrize(
@@ -72,6 +86,30 @@ def small(*ops: Op, **fields: Any) -> Problem:
         (
             replace(small(pinned_at=256), memories=(Memory(reserved=((260, 8),)),)),
             "buffer y: pinned at 256, on what is reserved at 260",
+        ),
+        (
+            replace(small(pinned_at=256), memories=(Memory(capacity_nbytes=260),)),
+            "buffer y: pinned at 256 it ends beyond the 260 of memory",
+        ),
+        (
+            replace(small(), barriers=-1),
+            "-1 barriers: one is enough for every problem, and 0 sets no limit",
+        ),
+        (
+            replace(small(), engines=(Engine(name="e", instances=1 << 40),)),
+            "engine e has 1099511627776 instances, 20000 at most",
+        ),
+        (nested(200), "buffer v101: a view of a view, and so on, 100 times at most"),
+        (
+            small(*[Op(name=str(at), reads=("x",), writes=("x",)) for at in range(4000)]),
+            "buffer x: 4000 operations write it and 4000 use it; of all such pairs a problem has"
+            " 10000000 at most",
+        ),
+        (small(needed_after=True), "buffer y is needed at the end, and nobody writes it"),
+        (
+            replace(GOOD, buffers=MIXED, ops=()),
+            "buffers x and y share their bytes, of which one is said to be backed and the other"
+            " present",
         ),
         (small(view_of="z"), "buffer y: a view of the unknown buffer 'z'"),
         (small(view_of="x", view_offset=1), "buffer y: at 1 it ends beyond x, whose view it is"),

@@ -342,7 +342,7 @@ bool Decoder::again(int number, const Numbers& kept) {
   Held& held = held_[number];
   std::vector<int64_t>& free = free_[step.engine];
   const size_t instance = earliest(free);
-  int64_t begin = std::max(now_, held.saved_at);
+  int64_t begin = std::max({now_, held.saved_at, held.last_end});
   for (const int each : step.uses) begin = std::max(begin, held_[each].saved_at);
   begin = std::max(begin,
                    step.takes_all ? *std::max_element(free.begin(), free.end()) : free[instance]);
@@ -376,7 +376,7 @@ bool Decoder::read(int number, const Numbers& kept) {
   Held& held = held_[number];
   std::vector<int64_t>& free = free_[buffer.read.engine];
   const size_t instance = earliest(free);
-  int64_t begin = std::max({now_, free[instance], held.saved_at});
+  int64_t begin = std::max({now_, free[instance], held.saved_at, held.last_end});
   if (!room(begin, {number}, kept)) return false;
   begin = barriers_.earliest(begin, buffer.read.ticks);
   const int64_t end = begin + buffer.read.ticks;
