@@ -37,6 +37,10 @@ BENCHMARKS: Final[Mapping[str, tuple[str, str]]] = {
         "driver.benchmarks.network",
         "cycles or seconds of a whole network, a row a step",
     ),
+    "nightly": (
+        "driver.benchmarks.nightly.command",
+        "false alarms of nights, slowdowns found, and what a history takes",
+    ),
     "processor": (
         "driver.benchmarks.processor.command",
         "layers on this machine's processor, beside oneDNN",

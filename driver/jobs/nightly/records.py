@@ -107,7 +107,10 @@ class SampleTime:
     Attributes:
         cost: cycles, or the median's seconds.
         low, high: the tenth and the ninetieth percentile; `cost` where cycles are counted.
-        again: what a second measurement gave, right after the first one; None without one.
+        again: what a second measurement gave, right after the first one; None without one. With a
+            control it is in the first one's units: times of its control over the first one's.
+        control: what a program that never changes took in the same rounds, so that what the machine
+            did meanwhile is told from what the code does; None without one. See `rounds`.
         layers: each by itself, in the order of execution.
         ended: wall seconds.
     """
@@ -116,6 +119,7 @@ class SampleTime:
     low: float
     high: float
     again: float | None = None
+    control: float | None = None
     layers: tuple[LayerSample, ...] = ()
     ended: float
 

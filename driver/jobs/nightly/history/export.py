@@ -98,6 +98,7 @@ def _samples(history: History) -> Iterator[Record]:
             "low": time.low,
             "high": time.high,
             "again": time.again,
+            "control": time.control,
             "ended": iso(time.ended),
             "schedules": sample.schedules.hex,
             "machine_digest": machine.digest.hex,
@@ -192,9 +193,9 @@ _BY: Final = ("who", "when")
 COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "nights": ("night", "began", "ended", "why_ended", "after"),
     "samples": (
-        *(*_KEY, "clock", "cost", "low", "high", "again", "ended", "schedules", "machine_digest"),
-        *("machine_target", "machine_configuration", "version", "commit", "code", "model_digest"),
-        *("data_digest", "answers", "differing", "measure", "score"),
+        *(*_KEY, "clock", "cost", "low", "high", "again", "control", "ended", "schedules"),
+        *("machine_digest", "machine_target", "machine_configuration", "version", "commit", "code"),
+        *("model_digest", "data_digest", "answers", "differing", "measure", "score"),
     ),
     "layers": (*_KEY, "place", "layer", "workload", "schedule", "cost"),
     "schedules": ("schedules", "workload", "workload_digest", "trace", "steps", "point"),

@@ -36,13 +36,13 @@ from tuner.database import locked
 
 _SAMPLES: Final = """
     SELECT nights.name, rows.model, rows.target, part, machine, code, schedules, answers, layers,
-        costs, cost, low, high, again, samples.ended
+        costs, cost, low, high, again, control, samples.ended
     FROM samples JOIN nights ON nights.id = samples.night JOIN rows ON rows.id = samples.row
 """
 _KEEP_SAMPLE: Final = """
     INSERT INTO samples (night, row, part, machine, code, schedules, answers, layers, costs, cost,
-        low, high, again, ended)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING
+        low, high, again, control, ended)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING
 """
 _VERDICTS: Final = """
     SELECT nights.name, rows.model, rows.target, verdict, change, against, why
@@ -202,7 +202,7 @@ class History(Closing):
                 keep(contents.answers_content(sample.answers)),
                 layers,
                 costs,
-                *(time.cost, time.low, time.high, time.again, time.ended),
+                *(time.cost, time.low, time.high, time.again, time.control, time.ended),
             )
             return self._file.db.execute(_KEEP_SAMPLE, values).rowcount == 1
 
@@ -244,14 +244,22 @@ class History(Closing):
 
     def _sample(self, night: str, model: str, target: str, *values: Any, wanted: bool) -> Sample:
         part, machine, code, schedules, answers, layers, costs, *times = values
-        cost, low, high, again, ended = times
+        cost, low, high, again, control, ended = times
         read, known = self._file.read, tuple[LayerSample, ...]()
         if wanted and layers is not None:
             content = self._file.content(costs)
             with self._file.decoding():
                 known = contents.read_layers(self._file.content(layers), content)
         with self._file.decoding():
-            time = SampleTime(cost=cost, low=low, high=high, again=again, layers=known, ended=ended)
+            time = SampleTime(
+                cost=cost,
+                low=low,
+                high=high,
+                again=again,
+                control=control,
+                layers=known,
+                ended=ended,
+            )
         return Sample(
             night=night,
             row=Row(model, target),

@@ -55,6 +55,7 @@ _SCHEMA: Final = Schema(
             low REAL NOT NULL,
             high REAL NOT NULL,
             again REAL,
+            control REAL,
             ended REAL NOT NULL,
             PRIMARY KEY (night, row, part, machine)
         ) STRICT, WITHOUT ROWID;

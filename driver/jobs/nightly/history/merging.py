@@ -122,9 +122,9 @@ def _numbered(values: _Values, table: _Table, ids: _Ids) -> Iterator[Any]:
 
 def _sample_rank(file: HistoryFile, values: _Values) -> _Values:
     """The later one; of two at once, in any order that does not depend on numbers of a file."""
-    *contents, cost, low, high, again, ended = values
-    again = -1.0 if again is None else again
-    return ended, cost, low, high, again, *(file.key_of(number) for number in contents)
+    *contents, cost, low, high, again, control, ended = values
+    others = (-1.0 if each is None else each for each in (again, control))
+    return ended, cost, low, high, *others, *(file.key_of(number) for number in contents)
 
 
 def _verdict_rank(_: HistoryFile, values: _Values) -> _Values:
@@ -143,7 +143,7 @@ _TABLES: Final = (
             *(("night", "night"), ("row", "row"), ("part", ""), ("machine", "content")),
             *(("code", "content"), ("schedules", "content"), ("answers", "content")),
             *(("layers", "content"), ("costs", "content")),
-            *((name, "") for name in ("cost", "low", "high", "again", "ended")),
+            *((name, "") for name in ("cost", "low", "high", "again", "control", "ended")),
         ),
         4,
         _sample_rank,

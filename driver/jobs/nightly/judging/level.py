@@ -20,8 +20,8 @@ WINDOW: Final = 10
 """Nights whose median is the level."""
 LEAST: Final = 5
 """Nights without which there is no verdict: the median of fewer follows a single one."""
-MEMORY: Final = 120
-"""Nights whose residuals are remembered: enough to have met what comes once a month or more."""
+MEMORY: Final = 365
+"""Nights whose residuals are remembered: enough to have met what comes once in two months."""
 
 _SUSPICIOUS: Final = frozenset({Verdict.SLOWER, Verdict.FASTER, Verdict.UNSTABLE})
 
@@ -57,17 +57,10 @@ class Level:
 
 def level(points: Sequence[Point]) -> Level:
     """Where a row stands after its nights, the oldest first."""
-    walk = _Walk()
+    walk = LevelWalk()
     for point in points:
         walk.take(point)
-    window = walk.counted[-WINDOW:]
-    return Level(
-        window=tuple(window),
-        times=tuple(map(_time, window)),
-        residuals=tuple(walk.residuals[-MEMORY:]),
-        looks=_looks(walk.pending[-1]) if walk.pending else 0,
-        nights=walk.nights,
-    )
+    return walk.level()
 
 
 def with_same_program(tonight: Sample, window: Sequence[Point]) -> Point | None:
@@ -76,14 +69,37 @@ def with_same_program(tonight: Sample, window: Sequence[Point]) -> Point | None:
     return next((p for p in reversed(window) if (p.order.code, p.schedules) == program), None)
 
 
-class _Walk:
-    """Goes through the nights; `pending` are those that look changed, in the end."""
+class LevelWalk:
+    """Goes through the nights, the oldest first.
+
+    Attributes:
+        counted: the nights of the level that is now.
+        pending: those after them that look changed, in the same way.
+    """
 
     def __init__(self) -> None:
         self.counted: list[Point] = []
         self.pending: list[Point] = []
         self.residuals: list[float] = []
         self.nights = 0
+
+    def copied(self) -> LevelWalk:
+        """Another one that stands where this one does."""
+        other = LevelWalk()
+        other.counted, other.pending = [*self.counted], [*self.pending]
+        other.residuals, other.nights = [*self.residuals], self.nights
+        return other
+
+    def level(self) -> Level:
+        """Where the row stands now."""
+        window = self.counted[-WINDOW:]
+        return Level(
+            window=tuple(window),
+            times=tuple(map(_time, window)),
+            residuals=tuple(self.residuals[-MEMORY:]),
+            looks=_looks(self.pending[-1]) if self.pending else 0,
+            nights=self.nights,
+        )
 
     def take(self, point: Point) -> None:
         """One night more."""

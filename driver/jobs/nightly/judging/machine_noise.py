@@ -7,7 +7,7 @@ not the program. A row by itself has too few of them to know its tails.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Final
@@ -15,6 +15,9 @@ from typing import Final
 RATE: Final = math.sqrt(1 / (200 * 20))
 """Of nights that may look slower: two such in a row are then one false alarm in 200 nights of 20
 rows, if nights are independent."""
+RECENT: Final = 60
+"""Nights of a row that tell its spread: a machine that has become noisier is known to be in two
+months. Tails need all that are remembered."""
 NORMAL: Final = 1.4826
 """The standard deviation of a normal distribution, in median absolute deviations."""
 EFFICIENCY: Final = 0.37
@@ -37,13 +40,13 @@ class MachineNoise:
     count: int = 0
 
 
-def machine_noise(rows: Iterable[Sequence[float]]) -> MachineNoise:
+def machine_noise(rows: Sequence[Sequence[float]]) -> MachineNoise:
     """From the residuals of all rows of a machine; see `level.Level`."""
     pool = sorted(residual for row in rows for residual in row)
     if not pool:
         return MachineNoise()
     return MachineNoise(
-        spread=spread(pool),
+        spread=spread([residual for row in rows for residual in row[-RECENT:]]),
         slower=max(0.0, tail(pool)),
         faster=max(0.0, tail([-residual for residual in reversed(pool)])),
         count=len(pool),

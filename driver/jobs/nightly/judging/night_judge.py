@@ -66,7 +66,9 @@ class NightJudge:
                 if sample.machine == machine and sample.night in self._before:
                     latest[sample.row] = sample
             self._noise[machine] = machine_noise(
-                level(comparable(self._past(row), sample)).residuals
-                for row, sample in latest.items()
+                [
+                    level(comparable(self._past(row), sample)).residuals
+                    for row, sample in latest.items()
+                ]
             )
         return self._noise[machine]

@@ -23,7 +23,7 @@ class RowPast:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """What one night measured, in units of tonight's schedules.
+    """What one night measured, over its control, in units of tonight's schedules.
 
     Attributes:
         schedules: those that it was measured with.
@@ -46,12 +46,16 @@ class Point:
 def comparable(past: RowPast, tonight: Sample) -> list[Point]:
     """A point for each night of the same machine, model and data, the oldest first.
 
+    With a control nights are compared that have one, and without it the others.
+
     Nights with schedules that no night has measured beside others are left out.
     """
     alike = [
         sample
         for sample in past.samples
-        if sample.machine == tonight.machine and is_same_network(sample, tonight)
+        if sample.machine == tonight.machine
+        and is_same_network(sample, tonight)
+        and (sample.time.control is None) == (tonight.time.control is None)
     ]
     nights = {sample.night: sample for sample in alike if sample.part is Pass.FOUND}
     nights |= {sample.night: sample for sample in alike if sample.part is Pass.KNOWN}

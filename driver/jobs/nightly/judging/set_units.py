@@ -15,13 +15,19 @@ from tilefarm.digest import Digest
 from driver.jobs.nightly.records import Sample
 
 
+def relative(cost: float, sample: Sample) -> float:
+    """A cost of a sample, over that of its control where it has one."""
+    return cost if sample.time.control is None else cost / sample.time.control
+
+
 def fair_cost(sample: Sample) -> float:
-    """What a measurement is taken for later.
+    """What a measurement is taken for later, over its control.
 
     The second one where there is one: it was made because the first one looked remarkable, so the
     first is biased, and the second is not.
     """
-    return sample.time.cost if sample.time.again is None else sample.time.again
+    again = sample.time.again
+    return relative(sample.time.cost if again is None else again, sample)
 
 
 def units(samples: Sequence[Sample], schedules: Digest) -> Mapping[Digest, Fraction]:

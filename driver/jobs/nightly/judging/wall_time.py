@@ -8,21 +8,22 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from statistics import median
 from typing import Final
 
 from tilefarm.plural import plural
 
 from driver.jobs.nightly.judging.gates import Gates
-from driver.jobs.nightly.judging.level import LEAST, Level, with_same_program
+from driver.jobs.nightly.judging.level import LEAST, WINDOW, Level, with_same_program
 from driver.jobs.nightly.judging.machine_noise import (
     EFFICIENCY,
-    NORMAL,
+    RECENT,
     MachineNoise,
+    spread,
     student,
     tail,
 )
 from driver.jobs.nightly.judging.outcome import Outcome, percent
+from driver.jobs.nightly.judging.set_units import relative
 from driver.jobs.nightly.records import Sample, Verdict
 
 DEVIATIONS: Final = 3.5
@@ -49,27 +50,25 @@ class Bounds:
 def bounds(known: Level, noise: MachineNoise, gates: Gates) -> Bounds:
     """What is beyond noise, for a row with these nights on a machine with this noise."""
     own = sorted(known.residuals)
-    deviation = max(
-        NORMAL * median(abs(time - known.middle) for time in known.times),
-        noise.spread,
-        _LEAST_SPREAD,
-    )
-    freedom = EFFICIENCY * max(noise.count, len(known.window))
-    # Tonight is off by its own noise, by that of the level, and by that of the ratio of two sets.
-    share = known.scaled_share
-    together = math.sqrt(1 + _MEDIAN_VARIANCE / len(known.window) + 2 * share**2)
-    usual = max(gates.seconds, student(DEVIATIONS, freedom) * together * deviation)
-    return Bounds(
-        slower=max(usual, noise.slower, tail(own)),
-        faster=max(usual, noise.faster, tail([-each for each in reversed(own)])),
-    )
+    deviation = max(spread(known.residuals[-RECENT:]), noise.spread, _LEAST_SPREAD)
+    freedom = EFFICIENCY * max(noise.count, len(own))
+    # Tonight is off by its own noise, by that of the level, and by that of the ratio of two sets;
+    # residuals know of the first two, with a whole window.
+    ratio = 2 * known.scaled_share**2
+    variance = (1 + _MEDIAN_VARIANCE / len(known.window) + ratio) / (1 + _MEDIAN_VARIANCE / WINDOW)
+    usual = max(gates.seconds, student(DEVIATIONS, freedom) * math.sqrt(variance) * deviation)
+    # A tail is known from a few nights: it may be longer by what nights differ anyway.
+    slower = max(noise.slower, tail(own)) + deviation
+    faster = max(noise.faster, tail([-each for each in reversed(own)])) + deviation
+    return Bounds(slower=max(usual, slower), faster=max(usual, faster))
 
 
 def looks_changed(tonight: Sample, known: Level, noise: MachineNoise, gates: Gates) -> bool:
     """Whether it is to be measured again at once, because the first time looks changed."""
     if known.nights < LEAST:
         return False
-    return _side(tonight.time.cost, known, bounds(known, noise, gates)) != 0
+    first = relative(tonight.time.cost, tonight)
+    return _side(first, known, bounds(known, noise, gates)) != 0
 
 
 def by_clock(tonight: Sample, known: Level, noise: MachineNoise, gates: Gates) -> Outcome:
@@ -80,7 +79,8 @@ def by_clock(tonight: Sample, known: Level, noise: MachineNoise, gates: Gates) -
             Verdict.INSUFFICIENT_HISTORY, f"{lacking} lacking of {LEAST} on this machine"
         )
     limits = bounds(known, noise, gates)
-    first, again = tonight.time.cost, tonight.time.again
+    first, again = relative(tonight.time.cost, tonight), tonight.time.again
+    again = None if again is None else relative(again, tonight)
     off = math.log(first if again is None else again) - known.middle
     change, against = math.expm1(off), known.window[-1].night
     side = _side(first, known, limits)
@@ -103,5 +103,5 @@ def by_clock(tonight: Sample, known: Level, noise: MachineNoise, gates: Gates) -
     return Outcome(verdict, f"{words}; twice in a row", change, against)
 
 
-def _side(seconds: float, known: Level, limits: Bounds) -> int:
-    return limits.side(math.log(seconds) - known.middle)
+def _side(cost: float, known: Level, limits: Bounds) -> int:
+    return limits.side(math.log(cost) - known.middle)

@@ -1,0 +1,1 @@
+"""Nights that nobody had to wait for: what verdicts are worth, and what a history takes."""
