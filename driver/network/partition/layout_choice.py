@@ -1,10 +1,10 @@
 """In what blocks operators of ONNX's own arithmetic read and make values: what moves fewest bytes.
 
-Layers and pools have blocks of their own, and so have products and floats. Operators element by
-element, moves, joins of channels and what turns floats into 8 bits have several ways; whatever is
-made in other blocks than a reader's is moved once for all who read it so. What that costs, with the
-bytes that such operators handle themselves, those of channels that only fill up blocks included, is
-a sum over the values of tables of few operators: see `least_cost`.
+Layers and pools have blocks of their own, and so have products and floats that are not taken
+element by element. All others, moves, joins of channels and what turns floats into 8 bits have
+several ways; whatever is made in other blocks than a reader's is moved once for all who read it so.
+What that costs, with the bytes that such operators handle themselves, those of channels that only
+fill up blocks included, is a sum over the values of tables of few operators: see `least_cost`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Final
 import numpy as np
 from tilefarm.dtype import DType
 
-from driver.network.graph.ir import Gather, IndexArray, Shape
+from driver.network.graph.ir import Add, Clip, Gather, IndexArray, Product, Shape, Unary
 from driver.network.integer.blocks import blocked_places, blocked_shape
 from driver.network.integer.qir import (
     QConcat,
@@ -32,6 +32,7 @@ from driver.network.integer.qir import (
 )
 from driver.network.integer.qlinear import (
     DequantizeLinear,
+    DynamicGrid,
     DynamicLayer,
     DynamicQuantizeLinear,
     QLinearAvgPool2d,
@@ -57,7 +58,8 @@ MOVED: Final = 2
 
 On a Zen 4 with AVX-512 `tilefarm bench cpu` has 0.067 ns for a byte of `qlinear_zip`, 0.19 ns for
 one of `lookup`; 0.080 ns for one of `relayout_to_rows`, 0.34 ns for one of `relayout`, and 0.33 ns
-for one of `gather`, whose index is not counted.
+for one of `gather`, whose index is not counted. It decides little: as layers have one way each,
+known networks choose alike for any number from 1 to 16.
 """
 
 _MOST_KEPT: Final = 8
@@ -165,6 +167,11 @@ class Options:
                 yield from (Way(each, each) for each in makes)
             case QuantizeLinear() | DynamicQuantizeLinear():
                 yield from (Way(ROW_MAJOR, each) for each in makes)
+                if self._is_element_by_element(node):
+                    yield Way(LANES, LANES)
+            case DynamicGrid() | Real() if self._is_element_by_element(node):
+                yield Way(ROW_MAJOR, ROW_MAJOR)
+                yield Way(LANES, LANES if isinstance(node.op, Real) else ROW_MAJOR)
             case DequantizeLinear():
                 yield from (Way(each, ROW_MAJOR) for each in self._blocks(node.inputs[0]))
             case QGather() | QSlice() | Real(op=Gather()):
@@ -202,6 +209,20 @@ class Options:
         is_few = is_along_rows(channels, PIXEL) and channels != ROW_MAJOR
         return (LANES, ROW_MAJOR, channels) if is_few else (LANES, ROW_MAJOR)
 
+    def _is_element_by_element(self, node: QuantNode) -> bool:
+        """Whether floats in whole blocks are taken in whatever order they lie."""
+        samples, channels, *_ = shape = self._shape(node.inputs[0])
+        match node.op:
+            case Real(op=Unary() | Clip() | Add() | Product()):
+                is_plain = all(self._shape(name) == shape for name in node.inputs)
+            case DynamicGrid():
+                is_plain = samples == 1
+            case DynamicQuantizeLinear(pad=pad):
+                is_plain = samples == 1 and not any(pad)
+            case op:
+                is_plain = isinstance(op, QuantizeLinear)
+        return is_plain and channels % LANES == 0
+
     def _option(self, node: QuantNode, way: Way) -> Option:
         reads = tuple(
             (self._root(name), self._read(node, place, name, way))
@@ -212,7 +233,7 @@ class Options:
 
     def _read(self, node: QuantNode, place: int, name: str, way: Way) -> Layout:
         match node.op:
-            case DynamicLayer() if place == 1:
+            case DynamicLayer() | DynamicQuantizeLinear() if place == 1:
                 return self.layout(name, ROW_MAJOR)
             case QLinearFused() if place == 1:
                 return self.layout(name, LANES)
@@ -235,7 +256,9 @@ class Options:
                 return 0 if join.is_dense else MOVED * nbytes
             case QConcat() | QLinearLookup() | QLinearBinary() | DequantizeLinear():
                 return nbytes
-            case QuantizeLinear() | DynamicQuantizeLinear():
+            case QuantizeLinear() | DynamicQuantizeLinear() | DynamicGrid():
+                return nbytes
+            case Real() if self._is_element_by_element(node):
                 return nbytes
         return 0
 

@@ -14,8 +14,8 @@ from tilefarm.workload import AttrValue
 
 from compile_worker.isa import isa_of
 from driver.network.graph.grid import Grid
-from driver.network.graph.ir import Gather, IndexArray, Window
-from driver.network.integer.blocks import blocked_places, channel_rows
+from driver.network.graph.ir import Gather, IndexArray, Shape, Window
+from driver.network.integer.blocks import blocked_places, blocked_shape, channel_rows
 from driver.network.integer.network import Network, NetworkOutput
 from driver.network.integer.qir import (
     QConcat,
@@ -333,12 +333,11 @@ class _Partitioner:
         )
 
     def _quantize(self, node: QuantNode, grid: Grid) -> None:
-        source, _ = self._values.read(node.inputs[0], ROW_MAJOR)
-        result, shape = self._values.result(node.output, self._values.way(node).makes)
+        source, result, shape = self._quantized(node)
         self._made.call(
             node.name,
             "quantize_linear",
-            {"x": (source, self._values.shape(node.inputs[0]))},
+            {"x": source},
             {},
             grid_attrs("", grid),
             result=result,
@@ -362,8 +361,21 @@ class _Partitioner:
             why="turns 8 bits into float32",
         )
 
+    def _quantized(self, node: QuantNode) -> tuple[tuple[str, Shape], str, Shape]:
+        """What is quantized, the tensor of the integers, and its shape in memory.
+
+        In blocks, where all channels fill some, it is a row as any other.
+        """
+        (name, *_), way = node.inputs, self._values.way(node)
+        source, before = self._values.read(name, way.reads)
+        result, after = self._values.result(node.output, way.makes)
+        if way.reads == ROW_MAJOR:
+            return (source, self._values.shape(name)), result, after
+        row = (1, math.prod(before))
+        return (source, row), result, blocked_shape(row, 1, ROW_MAJOR)
+
     def _dynamic_grid(self, node: QuantNode) -> None:
-        source, _ = self._values.read(node.inputs[0], ROW_MAJOR)
+        source, _ = self._values.read(node.inputs[0], self._values.way(node).reads)
         result, _ = self._values.result(node.output, ROW_MAJOR)
         self._made.call(
             node.name,
@@ -378,14 +390,14 @@ class _Partitioner:
         )
 
     def _dynamic_quantize(self, node: QuantNode, pad: tuple[int, int, int, int]) -> None:
-        named = zip(("x", "grid"), node.inputs, strict=True)
-        result, shape = self._values.result(node.output, self._values.way(node).makes)
+        source, result, shape = self._quantized(node)
+        grid = node.inputs[1]
         self._made.call(
             node.name,
             "dynamic_quantize_linear",
             {
-                name: (self._values.read(each, ROW_MAJOR)[0], self._values.shape(each))
-                for name, each in named
+                "x": source,
+                "grid": (self._values.read(grid, ROW_MAJOR)[0], self._values.shape(grid)),
             },
             {},
             {"pad": pad} if any(pad) else {},
@@ -396,11 +408,13 @@ class _Partitioner:
         )
 
     def _real(self, node: QuantNode, op: Real) -> None:
-        """A float operator as its kernel calls."""
+        """A float operator as its kernel calls; one element by element takes blocks as rows."""
+        way = self._values.way(node)
         operands = [
-            (self._values.read(name, ROW_MAJOR)[0], self._values.shape(name))
+            (tensor, self._values.shape(name) if way.reads == ROW_MAJOR else flat(stored))
             for name in node.inputs
+            for tensor, stored in (self._values.read(name, way.reads),)
         ]
         add_real_steps(
-            node, op, operands, self._made, lambda: self._values.result(node.output, ROW_MAJOR)[0]
+            node, op, operands, self._made, lambda: self._values.result(node.output, way.makes)[0]
         )

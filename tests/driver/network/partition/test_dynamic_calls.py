@@ -171,6 +171,31 @@ def test_between_layers_of_tokens_nothing_is_moved(tmp_path: Path) -> None:
     assert [at for at, name in enumerate(names) if name == "gather"] == [0, len(names) - 1]
 
 
+def test_floats_element_by_element_stay_in_the_blocks_of_layers(tmp_path: Path) -> None:
+    values: dict[str, Any] = {
+        "w": weights(32, 32, 1, 1),
+        "w.zero": np.int8(0),
+        "scale": np.float32(0.01),
+    }
+    second = layer("ConvInteger", "b")
+    for each in second:
+        each.input[:] = [{"q": "q2", "s": "s2", "z": "z2"}.get(name, name) for name in each.input]
+    nodes = [
+        DYNAMIC,
+        *layer("ConvInteger", "a"),
+        node("Sigmoid", ["a"], "gate"),
+        node("Mul", ["a", "gate"], "gated"),
+        node("DynamicQuantizeLinear", ["gated"], "q2", "s2", "z2"),
+        *second,
+        node("Add", ["b", "gated"], "y"),
+    ]
+    made = model(nodes, values, x=(1, 32, 5, 5))
+    names = [step.workload.operator for step in partitioned(made, TARGETS[0], tmp_path).steps]
+    between = names[names.index("qlinear_conv2d") + 1 :]
+    assert between[:4] == ["real_map", "real_zip", "dynamic_grid", "dynamic_quantize_linear"]
+    assert between[-3:] == ["qlinear_conv2d", "real_zip", "relayout"]
+
+
 def test_products_of_two_such_activations_are_refused(tmp_path: Path) -> None:
     nodes = [
         DYNAMIC,

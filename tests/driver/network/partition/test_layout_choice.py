@@ -15,10 +15,12 @@ from kit.networks.onnx_models import model, node, saved
 from numpy.typing import NDArray
 from tilefarm.target import load_target
 
+from driver.network.examples.topologies import SMALL_TOPOLOGIES, random_images, write_topology
 from driver.network.frontend.onnx import import_model
 from driver.network.integer.network import Network
 from driver.network.integer.qir import QuantGraph
 from driver.network.integer.reference import run_integer, run_network
+from driver.network.partition import layout_choice
 from driver.network.partition.layout_choice import (
     MOVED,
     ROW_MAJOR,
@@ -135,6 +137,20 @@ def relayout_nbytes(network: Network) -> int:
         if step.workload.operator == "relayout"
         for spec in (*step.workload.inputs, *step.workload.outputs)
     )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SMALL_TOPOLOGIES)
+def test_in_known_networks_it_matters_little_what_a_move_costs(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Were it otherwise, kernels and moves had to be timed in every layout."""
+    write_topology(name, tmp_path / "model.onnx")
+    graph = with_fused_operands(quantized_form(tmp_path / "model.onnx", random_images(2)))
+    wanted = chosen_ways(graph)
+    for moved in (1, 4, 16):
+        monkeypatch.setattr(layout_choice, "MOVED", moved)
+        assert chosen_ways(graph) == wanted
 
 
 @pytest.mark.parametrize("seed", range(60))
