@@ -11,10 +11,12 @@ from tilefarm.workload import TensorSpec, Workload
 Shape = tuple[int, ...]
 
 
-def script_of(text: str, out: Shape, /, dtype: DType = DType.FLOAT32, **inputs: Shape) -> Workload:
-    """The workload of a script's text on float32 tensors of these shapes."""
+def script_of(text: str, out: Shape, /, **inputs: Shape) -> Workload:
+    """The workload of a script's text on float32 tensors of these shapes; its `scale` is 12.5."""
     specs = tuple(TensorSpec(name, shape, DType.FLOAT32) for name, shape in inputs.items())
-    return Workload("script", specs, (TensorSpec("out", out, dtype),), (("source", text),))
+    numbers = (("number_scale", 12.5),) if "scale" in text else ()
+    made = (TensorSpec("out", out, DType.FLOAT32),)
+    return Workload("script", specs, made, (("source", text), *numbers))
 
 
 def dot_of(rows: int, columns: int, over: int, data: DType = DType.INT8) -> Workload:
@@ -42,6 +44,26 @@ def dot(a, w, out):
             out[i, j] = 0
             for k in range(a.shape[1]):
                 out[i, j] += int32(a[i, k]) * int32(w[j, k])
+"""
+QUANTIZED: Final = """
+def quantized(a, w, out, *, scale):
+    bytes = buffer(int8, a.shape[0], a.shape[1])
+    rows = buffer(int8, w.shape[0], w.shape[1])
+    sums = buffer(int32, out.shape[0], out.shape[1])
+    for i in range(a.shape[0]):
+        for k in range(a.shape[1]):
+            bytes[i, k] = int8(min(max(round_even(a[i, k] * scale), -127.0), 127.0))
+    for j in range(w.shape[0]):
+        for k in range(w.shape[1]):
+            rows[j, k] = int8(w[j, k])
+    for i in range(out.shape[0]):
+        for j in range(out.shape[1]):
+            sums[i, j] = 0
+            for k in range(a.shape[1]):
+                sums[i, j] += int32(bytes[i, k]) * int32(rows[j, k])
+    for i in range(out.shape[0]):
+        for j in range(out.shape[1]):
+            out[i, j] = float32(sums[i, j]) / scale
 """
 SOFTMAX: Final = """
 def rows(x, out):
@@ -128,6 +150,7 @@ SCRIPTS: Final[Mapping[str, Workload]] = {
     "smooth": script_of(SMOOTH, (2, 3, 45), x=(2, 3, 49), k=(5,)),
     "edges": script_of(EDGES, (9, 40), x=(9, 40)),
     "turned": script_of(TURNED, (24, 20), x=(20, 24)),
+    "dot of what it rounds itself": script_of(QUANTIZED, (10, 48), a=(10, 32), w=(48, 32)),
     "dot": dot_of(12, 48, 64),
     "dot of unsigned data": dot_of(7, 33, 20, DType.UINT8),
 }

@@ -21,6 +21,7 @@ from compile_worker.machines.cpu.space.script_context import (
     TILE,
     ScriptContext,
 )
+from compile_worker.machines.cpu.space.script_dots import quads_of
 from compile_worker.machines.cpu.space.script_stages import CACHE, ScriptStages, Stage
 from compile_worker.machines.cpu.space.script_tiling import tiled_loops
 from compile_worker.machines.cpu.space.windows import STACK
@@ -33,11 +34,16 @@ def is_inlinable(stages: ScriptStages, stage: Stage) -> bool:
 
 
 def is_cheap(stages: ScriptStages, stage: Stage) -> bool:
-    """Whether computing it where it is read takes no longer: it is no function, or read once."""
-    if next(find(stage.block, Call), None) is None:
-        return True
+    """Whether computing it where it is read takes no longer: it is no function, or read once.
+
+    What dot products read lies in memory, as bytes.
+    """
     assert stage.made is not None
-    return sum(each.work for each in stages.readers(stage.made)) <= stage.work
+    readers = stages.readers(stage.made)
+    if any(quads_of(each) is not None for each in readers):
+        return False
+    is_plain = next(find(stage.block, Call), None) is None
+    return is_plain or sum(each.work for each in readers) <= stage.work
 
 
 def declare_places(draft: Draft, context: ScriptContext) -> None:
