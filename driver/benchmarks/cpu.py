@@ -219,9 +219,18 @@ def _seconds(
     repeats: int,
     threads: int = 1,
 ) -> float:
-    """Median of the calls of a kernel, whose answer is compared with the reference."""
+    """Median of the calls of a kernel with the schedule that nobody chose."""
     job = CompileJob(workload=workload, trace=_trace(workload, target), target=target)
-    code = make(lowered(job), job.symbol, target)
+    return seconds_of(job, make(lowered(job), job.symbol, target), repeats, threads)
+
+
+def seconds_of(job: CompileJob, code: bytes, repeats: int, threads: int = 1) -> float:
+    """Median of the calls of a kernel's code, whose answer is compared with the reference.
+
+    Raises:
+        InfraError: it does not run here, or gives another answer.
+    """
+    workload, target = job.workload, job.target
     arrays = sample_inputs(workload, _SEED)
     (wanted,) = run_workload(workload, arrays).values()
     with tempfile.TemporaryDirectory(prefix="tilefarm-bench-") as folder:

@@ -53,6 +53,10 @@ BENCHMARKS: Final[Mapping[str, tuple[str, str]]] = {
         "driver.benchmarks.quantize",
         "time from a float network to integers, beside the plainest way",
     ),
+    "scripts": (
+        "driver.benchmarks.scripts",
+        "users' scripts on the processor: plain loops, the space's default, the best point",
+    ),
     "seed": (
         "driver.benchmarks.seed",
         "the same search many times, under load and kills: one result",

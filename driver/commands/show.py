@@ -180,7 +180,7 @@ def _one(args: argparse.Namespace, workload: Workload, target: Target) -> int:
         changed = list(_lines(args, made, workload, choice, target))
         print(json.dumps({"workload": workload.name, "difference": changed}))
     elif args.json:
-        print(json.dumps(_document(made, workload, trace, stream)))
+        print(json.dumps(_document(made, workload, trace, stream, target)))
     else:
         for line in _lines(args, made, workload, choice, target):
             print(printable_lines(line))
@@ -230,7 +230,7 @@ def _lines(
         yield from difference(before.text, made.after(args.after).text)
         return
     if args.after is None:
-        yield from _overview(made, workload, choice)
+        yield from _overview(made, workload, choice, target)
         return
     for shown in made.shown if args.after == ALL else [made.after(args.after)]:
         if args.after == ALL:
@@ -238,8 +238,11 @@ def _lines(
         yield from made.change(shown) if args.diff else [shown.text]
 
 
-def _overview(made: CompileSteps, workload: Workload, choice: Choice) -> Iterator[str]:
-    """A row a step: what it is, how long the text is, and how many lines it changed."""
+def _overview(
+    made: CompileSteps, workload: Workload, choice: Choice, target: Target
+) -> Iterator[str]:
+    """What there is to choose; a row a step: what it is, its lines, and how many it changed."""
+    from driver.commands.compile_steps.space_lines import space_lines
     from driver.commands.compile_steps.steps import counted
     from driver.report.terminal.text_table import text_table
 
@@ -247,6 +250,7 @@ def _overview(made: CompileSteps, workload: Workload, choice: Choice) -> Iterato
     for spec in workload.tensors:
         yield f"  {spec}"
     yield "  " + ", ".join(f"{name}={value}" for name, value in workload.attrs)
+    yield from space_lines(workload, target)
     yield f"schedule: {choice.words}"
     rows = []
     for shown in made.shown:
@@ -259,11 +263,14 @@ def _overview(made: CompileSteps, workload: Workload, choice: Choice) -> Iterato
 
 
 def _document(
-    made: CompileSteps, workload: Workload, trace: Trace, stream: Stream | None
+    made: CompileSteps, workload: Workload, trace: Trace, stream: Stream | None, target: Target
 ) -> dict[str, Any]:
+    from driver.commands.compile_steps.space_lines import space_document
+
     return {
         "workload": json.loads(workload.to_json()),
         "name": workload.name,
+        "space": space_document(workload, target),
         "trace": json.loads(trace.to_json()),
         "steps": [asdict(shown) for shown in made.shown],
         "refusal": None if made.refusal is None else str(made.refusal),

@@ -10,6 +10,7 @@ from tilefarm.errors import SettingsError
 from tilefarm.system_errors import unreadable
 
 from driver.commands.options.farm import add_farm_options
+from driver.commands.options.networks import add_plugin_option
 from driver.commands.options.quantizing import add_quantization_options
 from driver.commands.tune import add_search_options
 from driver.commands.tune import run as tune
@@ -20,12 +21,14 @@ examples:
   tilefarm tune-op 'gemm m=64 n=64 k=64'
   tilefarm tune-op 'conv2d ci=64 co=64 h=56 w=56 pad=1 relu=1' --trials 100
   tilefarm tune-op 'depthwise2d c=64 h=28 w=28 pad=1' 'add c=64 h=28 w=28' --target cpu
+  tilefarm tune-op 'com.example.Product a=96x256 b=256x192' --plugin mine.py --target cpu
   tilefarm tune-op layers.txt --tracker farm:9190 --token-file farm.token
 
 A file has an operator a line; what follows a # is a remark. Several operators share the trials, and
 are tuned side by side. Other commands take them where a network stands:
   tilefarm show 'op:gemm m=64 n=64 k=64' --workload dense
 Weights are random, so answers mean nothing, and are checked against the reference all the same.
+An operator of a plugin is said by its domain and name, the shape of each input, and its numbers.
 
 operators, with what each needs and its defaults:
 """
@@ -39,6 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "operators", nargs="+", metavar="OPERATOR|FILE", help="operators in words, or files of them"
     )
     add_search_options(parser)
+    add_plugin_option(parser)
     add_quantization_options(parser)
     add_farm_options(parser)
     parser.epilog = _EPILOG + "\n".join(f"  {line}" for line in operator_lines())

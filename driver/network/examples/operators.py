@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from tilefarm.errors import SettingsError
@@ -19,7 +19,13 @@ from tilefarm.plural import plural
 from tilefarm.printable import printable
 
 from driver.network.examples.operator_kinds import OPERATOR_KINDS, OperatorGraph, Shape
+from driver.network.examples.plugin_operators import (
+    PluginOperatorText,
+    plugin_operator_in,
+    plugin_operators,
+)
 from driver.network.examples.sketch import Sketch
+from driver.network.frontend.onnx import import_model
 
 OPERATOR_PREFIX: Final = "op:"
 """`op:TEXT; TEXT` stands where the path of a model could."""
@@ -55,7 +61,10 @@ class OperatorText:
         return dict(self.sizes)["batch"]
 
 
-def operators_in(text: str) -> tuple[OperatorText, ...]:
+SaidOperator: TypeAlias = OperatorText | PluginOperatorText
+
+
+def operators_in(text: str) -> tuple[SaidOperator, ...]:
     """Those of a text, one a line or parted by `;`; a `#` begins a remark, and equal ones are one.
 
     Raises:
@@ -75,7 +84,7 @@ def operators_in(text: str) -> tuple[OperatorText, ...]:
     return found
 
 
-def operators_title(said: Iterable[OperatorText]) -> str:
+def operators_title(said: Iterable[SaidOperator]) -> str:
     """A name for files and folders: `gemm_m64_n64_k64`, or `3_operators`."""
     first, *others = said
     if others:
@@ -84,12 +93,13 @@ def operators_title(said: Iterable[OperatorText]) -> str:
 
 
 def write_operators(
-    said: Iterable[OperatorText], model: Path, data: Path, *, seed: int = 0
+    said: Iterable[SaidOperator], model: Path, data: Path, *, seed: int = 0
 ) -> None:
     """Write operators as one ONNX network, and npz of normal samples to calibrate it with.
 
     Raises:
         OSError: a file cannot be written.
+        ModelError: an operator of a plugin's does not do what its numpy does.
     """
     said = tuple(said)
     net, rng = Sketch(np.random.default_rng(seed)), np.random.default_rng([seed, 1])
@@ -99,14 +109,22 @@ def write_operators(
     for number, operator in enumerate(said, start=1):
         graph = operator.graph
         mark = str(number) if len(said) > 1 else ""
-        letters = ("x",) if len(graph.inputs) == 1 else ("a", "b")
+        count = len(graph.inputs)
+        letters = ["x"] if count == 1 else [chr(ord("a") + at) for at in range(count)]
         names = [letter + mark for letter in letters]
         for name, shape in zip(names, graph.inputs, strict=True):
             inputs[name] = shape
-            net.channels[name] = shape[1]
+            net.channels[name] = shape[1] if len(shape) > 1 else 1
             samples[name] = rng.standard_normal((_SAMPLES * shape[0], *shape[1:]), np.float32)
         outputs[graph.draw(net, names, str(operator))] = graph.output
     net.write(model, operators_title(said), inputs, outputs)
+    if any(isinstance(each, PluginOperatorText) for each in said):
+        # which axis is that of samples is what the operator lets it be
+        made = import_model(model)
+        samples = {
+            each.name: rng.standard_normal((_SAMPLES * made.batch, *each.shape[1:]), np.float32)
+            for each in made.inputs
+        }
     np.savez(data, **samples)
 
 
@@ -115,12 +133,15 @@ def operator_lines() -> list[str]:
     return [f"{name} {_choices(name)}: {kind.caption}" for name, kind in OPERATOR_KINDS.items()]
 
 
-def _parsed(text: str) -> OperatorText:
+def _parsed(text: str) -> SaidOperator:
     operator, *words = text.split()
+    if operator in plugin_operators():
+        return _checked(plugin_operator_in(text))
     if operator not in OPERATOR_KINDS:
+        every = ", ".join([*OPERATOR_KINDS, *plugin_operators()])
         raise SettingsError(
             f"{printable(text)}: no operator {printable(operator)} is known in words",
-            f"one of {', '.join(OPERATOR_KINDS)}; or give a network with it as ONNX",
+            f"one of {every}; --plugin FILE.py for one of yours; or a network with it as ONNX",
         )
     kind = OPERATOR_KINDS[operator]
     known = (*kind.needed, *kind.defaults)
@@ -139,7 +160,7 @@ def _parsed(text: str) -> OperatorText:
     sizes = {**kind.defaults, **given}
     found = OperatorText(operator, tuple((key, sizes[key]) for key in known))
     _check(found)
-    return found
+    return _checked(found)
 
 
 def _size(text: str, key: str, value: str) -> int:
@@ -164,11 +185,17 @@ def _check(said: OperatorText) -> None:
         raise SettingsError(
             f"{said}: the window is larger than the image", "a smaller kernel, or more pad"
         )
-    largest = max(map(math.prod, (*graph.inputs, graph.output, *_weights(sizes))))
+
+
+def _checked(said: SaidOperator) -> SaidOperator:
+    graph = said.graph
+    weights = _weights(dict(said.sizes)) if isinstance(said, OperatorText) else ()
+    largest = max(map(math.prod, (*graph.inputs, graph.output, *weights)))
     if largest > _MOST:
         raise SettingsError(
             f"{said}: a tensor has {largest:,} elements", f"at most {_MOST:,} in each"
         )
+    return said
 
 
 def _weights(sizes: dict[str, int]) -> Iterable[Shape]:

@@ -53,8 +53,16 @@ class Sketch:
             onnx.GraphProto(name=name, node=self.nodes),
             self.weights,
             onnx.GraphProto(input=_declared(inputs), output=_declared(outputs)),
-            onnx.ModelProto(opset_import=[helper.make_opsetid("", _OPSET)]),
+            onnx.ModelProto(opset_import=self._opsets()),
         )
+
+    def _opsets(self) -> list[onnx.OperatorSetIdProto]:
+        """ONNX's own, and the first version of every other domain."""
+        others = sorted({node.domain for node in self.nodes} - {""})
+        return [
+            helper.make_opsetid("", _OPSET),
+            *(helper.make_opsetid(domain, 1) for domain in others),
+        ]
 
     def add(
         self, operator: str, inputs: list[str], name: str, *, channels: int = 0, **attrs: Any

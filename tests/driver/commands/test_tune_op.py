@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from driver.cli import main
+from driver.network import forget_plugins
 
 
 def test_a_file_of_operators_is_tuned(
@@ -37,3 +40,76 @@ def test_bytes_are_no_operators(tmp_path: Path, capsys: pytest.CaptureFixture[st
     path.write_bytes(b"\xff\x00\x80")
     assert main(["tune-op", str(path)]) == 2
     assert "no text" in capsys.readouterr().err
+
+
+PLUGIN = """
+from compile_worker.plugins.operator import custom_operator
+
+@custom_operator("com.example", "Product", shape=lambda a, b, by: (a[0], b[1]))
+def product(a, b, out, *, by: float = 2.0):
+    for i in range(out.shape[0]):
+        for j in range(out.shape[1]):
+            out[i, j] = 0
+            for k in range(a.shape[1]):
+                out[i, j] += a[i, k] * b[k, j] * by
+
+@product.reference
+def _(a, b, *, by=2.0):
+    return a @ b * by
+"""
+
+
+@pytest.fixture
+def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    monkeypatch.chdir(tmp_path)
+    Path("mine.py").write_text(PLUGIN)
+    yield "mine.py"
+    forget_plugins()
+
+
+@pytest.mark.slow
+def test_an_operator_of_a_plugin_is_searched(
+    plugin: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["tune-op", "com.example.Product a=6x8 b=8x16 by=3", "--plugin", plugin]
+    assert main([*words, "--target", "cpu", "--trials", "3", "--no-ray"]) == 0
+    said = capsys.readouterr().out
+    assert "0 differ from the reference" in said
+    assert "3 trials in" in said
+
+
+def test_show_says_which_rules_made_its_space(
+    plugin: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["show", "op:com.example.Product a=6x8 b=8x16", "--plugin", plugin, "--target", "cpu"]
+    assert main(words) == 0
+    said = capsys.readouterr().out
+    assert "+ Add-Cache-Stage: the last stage reduces" in said
+    assert "- Tensorize: no stage sums products" in said
+    assert main([*words, "--json"]) == 0
+    space = json.loads(capsys.readouterr().out)["space"]
+    assert space["default"].keys() == space["variables"].keys()
+    assert {each["rule"] for each in space["rules"] if each["fired"]} >= {"Add-Cache-Stage"}
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        ("com.example.Product a=6x8", "lacks b\n  try: com.example.Product takes a=AxB b=AxB by="),
+        ("com.example.Product a=6x8 b=8x16 c=1", "says what it does not take"),
+        ("com.example.Product a=6x8 b=8x16 b=8x16", "says what it does not take, or twice"),
+        ("com.example.Product a=6x8 b=8y16", "'8y16' is no shape"),
+        ("com.example.Product a=6x8 b=8x16 by=much", "could not convert"),
+        ("com.example.Product a=6x8 b=8", "shape fails: IndexError"),
+        ("com.example.Product a=6x8 b=9x16", "numpy fails: ValueError"),
+        ("com.example.Other a=6x8", "no operator com.example.Other is known"),
+        ("com.example.Product a=60000x8000 b=8000x1", "a tensor has 480,000,000 elements"),
+    ],
+)
+def test_what_is_no_operator_of_a_plugin_is_refused(
+    words: str, why: str, plugin: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["tune-op", words, "--plugin", plugin, "--target", "cpu"]) == 2
+    said = capsys.readouterr().err
+    assert why in said
+    assert len(said.splitlines()) == 2

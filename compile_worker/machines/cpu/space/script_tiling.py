@@ -41,7 +41,9 @@ def declare_tiling(draft: Draft, context: ScriptContext) -> None:
         most = WIDEST if at >= len(axes) - 2 else _MOST_ROWS
         tile, block = context.size(TILE, at), context.size(BLOCK, at)
         draft.tunable(tile, _tile_sizes(axis.extent, isa.lanes))
-        draft.tunable(block, _block_sizes(axis.extent, most, isa.lanes))
+        is_row = context.stages.main is None and axis is axes[-1]
+        sizes = _block_sizes(axis.extent, most, isa.lanes)
+        draft.tunable(block, {*sizes, axis.extent} if is_row else sizes)
         pairs = product(draft.domain(tile), draft.domain(block))
         filled = [pair for pair in pairs if _fills(context, *pair)]
         draft.require_rows(f"filled_{axis.label}", (tile, block), filled, why="blocks fill a tile")
@@ -49,9 +51,13 @@ def declare_tiling(draft: Draft, context: ScriptContext) -> None:
     draft.tunable("lanes", lanes, [axes[at].label for at in lanes])
     draft.tunable("outermost", range(len(axes)), [axis.label for axis in axes])
     draft.prod("block_size", *(context.size(BLOCK, at) for at in range(len(axes))))
-    why = f"{isa.registers} vector registers hold a block, and {SPARE} of them operands"
     most = max(isa.registers - SPARE, 1) * isa.lanes
-    draft.at_most("registers", "block_size", most, why=why)
+    if context.stages.main is None:
+        why = "a block is written out, but for a row of it"
+        draft.at_most("written_out", "block_size", max(most, 4 * axes[-1].extent), why=why)
+    else:
+        why = f"{isa.registers} vector registers hold a block, and {SPARE} of them operands"
+        draft.at_most("registers", "block_size", most, why=why)
     _declare_threads(draft, context)
 
 

@@ -137,7 +137,7 @@ def _liked(context: ScriptContext, lanes: int, block: Sequence[int]) -> tuple[fl
     vectors, rows = -(-block[lanes] // isa.lanes), prod(block) // block[lanes]
     whole = block[lanes] % isa.lanes == 0
     if context.stages.main is None:
-        return (rows == 1, whole, vectors)
+        return (rows == 1, vectors)
     used = vectors * rows
     fits = used <= max(1, isa.registers - SPARE) and vectors <= _MOST_VECTORS
     return (fits, whole, used, -(vectors + rows), -vectors)

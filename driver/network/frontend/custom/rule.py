@@ -54,7 +54,7 @@ def lower_custom(operator: CustomOperator, call: OnnxCall, scope: Scope) -> Lowe
             shapes[name] = scope.shapes[activations[name]]
     if not activations:
         raise RefusedError("operator of a plugin on constants alone")
-    shape = _result_shape(operator, shapes, numbers)
+    shape = result_shape(operator, shapes, numbers)
     seen = {name: _seen(operator, each) for name, each in shapes.items()}
     op = Custom(
         label=operator.label,
@@ -87,9 +87,14 @@ def _seen(operator: CustomOperator, shape: Shape) -> Shape:
     return (int(np.prod(shape)),) if operator.is_flat else shape
 
 
-def _result_shape(
+def result_shape(
     operator: CustomOperator, shapes: Mapping[str, Shape], numbers: Mapping[str, float]
 ) -> Shape:
+    """What the plugin says of the result's shape.
+
+    Raises:
+        RefusedError: it fails, or says what is none.
+    """
     first = next(iter(shapes.values()))
     if operator.shape is None:
         return first
