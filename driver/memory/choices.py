@@ -60,7 +60,7 @@ def places_to_take(
         its, other = buffers[operand], buffers[result]
         return (
             operand != result
-            and nbytes[operand] == nbytes[result]
+            and nbytes[operand] == nbytes[result] > 0
             and problem.memory_of(its) == problem.memory_of(other)
             and its.pinned_at is None
             and other.pinned_at is None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -56,7 +56,9 @@ def placed(
     None where it has none within the capacities, or, not bounded by them, where buffers that are
     pinned to the same bytes are there at once.
     """
-    stays = sorted(_stays(problem, instance, found), key=lambda s: (s.begin, s.buffer))
+    stays = sorted(
+        _stays(problem, instance, found), key=lambda s: (s.begin, s.end > s.begin, s.buffer)
+    )
     residencies: list[Residency] = []
     peaks, bounds, methods = [], [], []
     for number, memory in enumerate(problem.memories):
@@ -146,20 +148,33 @@ def _reason(instance: Instance, by: int | None) -> Reason:
 def _chains(instance: Instance, stays: Sequence[_Stay]) -> list[list[int]]:
     """Stays, by number, that share their bytes: each result takes the place of its operand."""
     ends = {(stay.buffer, stay.end): at for at, stay in enumerate(stays)}
+    begun = {(stay.buffer, stay.begin) for stay in stays}
     chain_of: dict[int, list[int]] = {}
     found: list[list[int]] = []
     for at, stay in enumerate(stays):
         chain: list[int] | None = None
         if stay.reason is Reason.WRITTEN and stay.by is not None and stay.by >= 0:
-            for operand, result in instance.steps[stay.by].in_place:
-                before = ends.get((operand, stay.begin))
-                if result == stay.buffer and before is not None and chain is None:
-                    chain = chain_of[before]
+            free = [
+                (operand, result)
+                for operand, result in instance.steps[stay.by].in_place
+                if (operand, stay.begin) in ends and (result, stay.begin) in begun
+            ]
+            if (operand := _taken(free).get(stay.buffer)) is not None:
+                chain = chain_of[ends[operand, stay.begin]]
         if chain is None:
             chain = []
             found.append(chain)
         chain.append(at)
         chain_of[at] = chain
+    return found
+
+
+def _taken(pairs: Iterable[tuple[int, int]]) -> dict[int, int]:
+    """The operand whose place each result has: the first pairs come first, each place goes once."""
+    found: dict[int, int] = {}
+    for operand, result in pairs:
+        if operand not in found.values():
+            found.setdefault(result, operand)
     return found
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import builtins
+import itertools
+import random
 from dataclasses import replace
 from typing import Any
 
@@ -10,8 +12,24 @@ import pytest
 from tilefarm.errors import SettingsError
 
 from driver.benchmarks.memory.scratchpad_graphs import GraphKind, scratchpad_graph
-from driver.memory import GOOD, Infeasible, Mode, Plan, plan, validate
+from driver.memory import (
+    GOOD,
+    Buffer,
+    Engine,
+    EngineKind,
+    Infeasible,
+    Memory,
+    Mode,
+    Op,
+    Plan,
+    Problem,
+    Transfer,
+    plan,
+    validate,
+)
 from driver.memory.instance import instance_of
+from driver.memory.schedule import Move, token_of
+from driver.memory.search import decoded
 
 
 def test_without_the_solver_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,3 +75,88 @@ def test_its_bound_is_that_of_any_order_of_transfers() -> None:
     assert exact.bound_ticks == best.makespan
     roomy = replace(instance, capacities=(0,) * len(instance.capacities))
     assert solved(roomy, at_most=best.makespan, seconds=20).bound_ticks < exact.bound_ticks
+
+
+def tiny(seed: int) -> Problem:
+    """Three or four operations in a memory that is short, some repeatable, some in place."""
+    rng = random.Random(seed)
+    names = [f"b{at}" for at in range(rng.choice((3, 4)))]
+    sizes = {name: rng.choice((2, 4)) for name in names}
+    ops = []
+    for at, name in enumerate(names):
+        reads = tuple(rng.sample(names[:at], min(at, rng.choice((1, 2)))))
+        pairs = tuple((each, name) for each in reads if sizes[each] == sizes[name])
+        ops.append(
+            Op(
+                name=name,
+                duration_ticks=rng.randint(1, 3),
+                reads=reads,
+                writes=(name,),
+                repeatable=rng.random() < 0.7,
+                in_place=pairs if rng.random() < 0.7 else (),
+            )
+        )
+    ops.append(Op(name="end", reads=(names[0], names[-1])))
+    way = Transfer(engine="dma", latency_ticks=rng.choice((1, 6)))
+    return Problem(
+        buffers=tuple(Buffer(name=name, nbytes=nbytes) for name, nbytes in sizes.items()),
+        ops=tuple(ops),
+        memories=(
+            Memory(
+                name="fast",
+                capacity_nbytes=rng.choice((8, 10)),
+                alignment=1,
+                backing="far",
+                save=way,
+                read=way,
+            ),
+            Memory(name="far"),
+        ),
+        engines=(
+            Engine(name="e", in_order=False),
+            Engine(name="dma", kind=EngineKind.DMA, in_order=False),
+        ),
+        barriers=rng.choice((0, 0, 1)),
+    )
+
+
+def shortest(problem: Problem) -> int:
+    """The makespan of the best of all sequences of steps, each with up to two moves in between."""
+    instance = instance_of(problem)
+    steps = range(len(instance.steps))
+    orders = [
+        order
+        for order in itertools.permutations(steps)
+        if all(
+            order.index(before) < order.index(at)
+            for at in steps
+            for before in instance.steps[at].before
+        )
+    ]
+    moves = [
+        (token_of(gone, buffer), token_of(back, buffer))
+        for buffer in range(len(instance.buffers))
+        for gone, back in ((Move.LEAVE, Move.RETURN), (Move.DROP, Move.AGAIN))
+    ]
+    best = []
+    for order in orders:
+        best.append(order)
+        for (gone, back), at, to in itertools.product(moves, steps, range(len(steps) + 1)):
+            if at < to:
+                best.append((*order[:at], gone, *order[at:to], back, *order[to:]))
+    found = (decoded(instance, tokens) for tokens in best)
+    return min(each.makespan for each in found if each is not None)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(24))
+def test_repeats_and_places_are_as_good_as_trying_everything(seed: int) -> None:
+    pytest.importorskip("ortools", reason="OR-Tools is not installed")
+    problem = tiny(seed)
+    found = plan(problem, mode=Mode.EXACT, effort=2000, seconds=20)
+    if isinstance(found, Infeasible):
+        assert found.op, "an operation that has no room at all"
+        return
+    assert validate(problem, found) is GOOD
+    assert found.gap == 1.0
+    assert found.makespan_ticks <= shortest(problem)
