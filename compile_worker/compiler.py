@@ -16,7 +16,8 @@ from tilefarm.trace import Trace
 from compile_worker.errors import Refused
 from compile_worker.ir.func import Func
 from compile_worker.lowering import lower
-from compile_worker.machine import HOST, Machines, machine_of, machine_on
+from compile_worker.machine import Machines, machine_of, machine_on
+from compile_worker.machines.cpu.space.scripts import script_trace
 from compile_worker.machines.known import MACHINES
 from compile_worker.pipeline import SCHEDULED, Watcher, look_away
 from compile_worker.schedule import replay
@@ -77,21 +78,19 @@ def lowered(job: CompileJob, *, watch: Watcher = look_away, machines: Machines =
     watch("nest", nest)
     trace = job.trace
     if not trace.steps:
-        trace = shared(_usual(job, machines), nest, job.target)
+        trace = shared(_usual(job), nest, job.target)
     scheduled = replay(trace, nest, job.target)
     watch(SCHEDULED, scheduled)
     return lower(scheduled, job.target, machines=machines, watch=watch)
 
 
-def _usual(job: CompileJob, machines: Machines) -> Trace:
+def _usual(job: CompileJob) -> Trace:
     """The schedule on the processor that nobody has chosen: of a script its space's default.
 
     Nothing but the rules that made the space knows it.
     """
-    if job.workload.operator == "script":
-        made = machines[HOST].space(job.workload, job.target)
-        return Trace() if made is None else made.trace(made.default)
-    return cpu_trace(job.workload, job.target)
+    is_script = job.workload.operator == "script"
+    return (script_trace if is_script else cpu_trace)(job.workload, job.target)
 
 
 def _built(job: Digest, make: Callable[[], Made], clock: Clock) -> Artifact | BuildFailure:

@@ -15,8 +15,10 @@ from typing import Final
 from tilefarm.digest import Digest
 from tilefarm.errors import SettingsError, TilefarmError
 
+from compile_worker.machines.cpu.space.script_context import ScriptRule
 from compile_worker.plugins.operator import CustomOperator
 from compile_worker.plugins.patience import OverdueError, patience
+from compile_worker.plugins.rules import guarded
 
 MOST_NBYTES: Final = 1 << 20
 """Of a file: one that people write has some kilobytes."""
@@ -31,11 +33,13 @@ class Plugin:
 
     Attributes:
         named: as its user names it, for messages.
+        rules: that take part in the spaces of scripts.
     """
 
     named: str
     text: bytes
     operators: tuple[CustomOperator, ...]
+    rules: tuple[ScriptRule, ...] = ()
 
     @property
     def digest(self) -> Digest:
@@ -51,18 +55,17 @@ def plugin_of(named: str, text: bytes) -> Plugin:
     module = _run(named, text)
     declared = {id(each): each for each in vars(module).values()}.values()
     operators = tuple(each for each in declared if isinstance(each, CustomOperator))
-    if not operators:
+    rules = tuple(guarded(each) for each in declared if isinstance(each, ScriptRule))
+    if not operators and not rules:
         raise SettingsError(
             f"--plugin: {named} declares no operator",
-            "@custom_operator(domain, name) above a script",
+            "@custom_operator(domain, name) above a script, or a ScriptRule",
         )
-    labels = [each.label for each in operators]
+    labels = [each.label for each in operators] + [each.name for each in rules]
     twice = next((label for label in labels if labels.count(label) > 1), None)
     if twice is not None:
-        raise SettingsError(
-            f"--plugin: {named} declares {twice} twice", "one operator for each domain and name"
-        )
-    return Plugin(named, text, operators)
+        raise SettingsError(f"--plugin: {named} declares {twice} twice", "each once")
+    return Plugin(named, text, operators, rules)
 
 
 def require_short(named: str, nbytes: int) -> None:

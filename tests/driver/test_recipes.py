@@ -12,13 +12,17 @@ from typing import Any, Final
 
 import numpy as np
 import pytest
+from kit.kernels.scripts import GEMM, SCRIPTS, script_of
 from kit.networks.onnx_models import model, saved
 from onnx import helper
+from tilefarm.artifact import Artifact, CompileJob
 from tilefarm.machine import HLS_MAX_SHIFT, Board, Host
 
+from compile_worker.compiler import compile_kernel
+from compile_worker.space import generate
 from driver.benchmarks.figures import Figure
 from driver.cli import main
-from driver.network import forget_plugins
+from driver.network import forget_plugins, load_plugin
 from driver.targets import usable_target
 
 DRIVER: Final = Path(__file__).resolve().parents[2] / "driver"
@@ -72,3 +76,26 @@ def test_a_custom_operator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     finally:
         forget_plugins()
     assert main(words[:-2]) == 2
+
+
+def test_a_rule_of_a_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    plugin = tmp_path / "rule.py"
+    plugin.write_text(example(DRIVER / "network" / "README.md", "python", "ScriptRule"))
+    made = SCRIPTS["gemm"], usable_target("cpu:x86-64-v3")
+    before = generate(*made)
+    try:
+        load_plugin(str(plugin))
+        assert generate(*made).space == before.space, "21 terms are no fours"
+        longer = script_of(GEMM, (10, 48), a=(10, 24), b=(24, 48)), made[1]
+        space = generate(*longer)
+        assert space.rules[-1].rule == "Write-Out-Terms"
+        assert space.rules[-1].fired
+        job = CompileJob(workload=longer[0], trace=space.trace({"terms": 4}), target=made[1])
+        assert str(job.trace).endswith("split('out_k', 4)\nunroll('out_k_1')")
+        assert isinstance(compile_kernel(job), Artifact)
+    finally:
+        forget_plugins()
+    assert "terms" not in {each.name for each in generate(*longer).space.tunables}

@@ -12,6 +12,7 @@ from tilefarm.trace import Step
 from compile_worker.draft import Draft
 from compile_worker.generated import RuleOutcome
 from compile_worker.isa import Isa
+from compile_worker.machines.cpu.space.script_dots import quads_of
 from compile_worker.machines.cpu.space.script_regions import Regions
 from compile_worker.machines.cpu.space.script_stages import ScriptStages
 
@@ -37,6 +38,12 @@ class ScriptContext:
     inlined: tuple[str, ...]
     isa: Isa
     threads: int
+
+    @property
+    def has_dots(self) -> bool:
+        """Whether dot products of the processor can do the main stage's sums."""
+        main = self.stages.main
+        return bool(self.isa.dot) and main is not None and quads_of(main) is not None
 
     def size(self, level: int, axis: int) -> str:
         """The variable of how long a tile or a block is along an axis, by its number."""

@@ -6,10 +6,12 @@ caches stand for scratchpads, dot products for a matrix unit.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
+from tilefarm.errors import SettingsError
+
 from compile_worker.machines.cpu.space.script_context import ScriptContext, ScriptRule
-from compile_worker.machines.cpu.space.script_dots import quads_of
 from compile_worker.machines.cpu.space.script_loads import (
     CACHE_NBYTES,
     declare_loads,
@@ -36,12 +38,9 @@ def _no_sums_at_the_end(context: ScriptContext) -> str:
 
 
 def _no_dot_products(context: ScriptContext) -> str:
-    main = context.stages.main
     if not context.isa.dot:
         return "the processor has no dot products"
-    if main is None or quads_of(main) is None:
-        return "no stage sums products of 8 bits that lie side by side"
-    return ""
+    return "" if context.has_dots else "no stage sums products of 8 bits that lie side by side"
 
 
 def _no_operand_to_stage(context: ScriptContext) -> str:
@@ -104,3 +103,24 @@ RULES: Final[tuple[ScriptRule, ...]] = (
     ),
 )
 """Rules in the order in which their variables build on each other."""
+
+_of_users: list[ScriptRule] = []
+
+
+def with_rules_of_users() -> tuple[ScriptRule, ...]:
+    """All rules of this process: those of files that it was told to load come last."""
+    return (*RULES, *_of_users)
+
+
+def set_rules_of_users(rules: Iterable[ScriptRule]) -> None:
+    """These take part from now on, in this process, and no others.
+
+    Raises:
+        SettingsError: two rules have one name.
+    """
+    chosen = list(rules)
+    names = [each.name for each in (*RULES, *chosen)]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise SettingsError(f"--plugin: there already is a rule {twice}", "give it another name")
+    _of_users[:] = chosen

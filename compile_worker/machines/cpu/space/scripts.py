@@ -30,7 +30,7 @@ from compile_worker.machines.cpu.space.script_context import (
 )
 from compile_worker.machines.cpu.space.script_places import at, is_cheap, is_inlinable
 from compile_worker.machines.cpu.space.script_regions import Regions
-from compile_worker.machines.cpu.space.script_rules import RULES
+from compile_worker.machines.cpu.space.script_rules import RULES, with_rules_of_users
 from compile_worker.machines.cpu.space.script_stages import ScriptStages, Stage, stages_of
 from compile_worker.machines.cpu.space.script_trace import script_steps
 from compile_worker.machines.cpu.space.windows import SPARE, first_valid
@@ -47,9 +47,21 @@ _MOST_VECTORS: Final = 4
 """Of a block along its lanes: more leave too few registers to its rows."""
 
 
-def script_space(
-    workload: Workload, target: Target, rules: Sequence[ScriptRule] = RULES
-) -> Generated | None:
+def script_space(workload: Workload, target: Target) -> Generated | None:
+    """The space of a script, by all rules of this process; see `space_by`."""
+    return space_by(with_rules_of_users(), workload, target)
+
+
+def script_trace(workload: Workload, target: Target) -> Trace:
+    """The default schedule, which is the same in all processes; empty where there is no space."""
+    try:
+        made = space_by(RULES, workload, target)
+    except Emptied:
+        return Trace()
+    return Trace() if made is None else made.trace(made.default)
+
+
+def space_by(rules: Sequence[ScriptRule], workload: Workload, target: Target) -> Generated | None:
     """The space of a script; None where its last stage cannot be tiled.
 
     Stages of slow functions that several read are kept where there is room for what they make, and

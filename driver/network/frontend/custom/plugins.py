@@ -1,7 +1,8 @@
-"""The operators of the files that were named with `--plugin`, or that installed packages bring.
+"""What files declare that were named with `--plugin`, or that installed packages bring.
 
-A package brings some by an entry point of the group `tilefarm.plugins`: a module that declares
-them. A process loads what it is told to, once, and never anything because a model asks for it.
+A package brings operators and rules by an entry point of the group `tilefarm.plugins`: a module
+that declares them. A process loads what it is told to, once, and never anything because a model
+asks for it.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from typing import Final
 from tilefarm.errors import SettingsError
 from tilefarm.system_errors import unreadable
 
+from compile_worker.machines.cpu.space.script_context import ScriptRule
+from compile_worker.machines.cpu.space.script_rules import set_rules_of_users
 from compile_worker.plugins.operator import CustomOperator
 from compile_worker.plugins.plugin import Plugin, plugin_of, require_short
 
@@ -49,13 +52,20 @@ def load_plugin(named: str) -> Path:
                 f"--plugin: {named} declares {operator.label}, which another plugin has",
                 "one operator for each domain and name",
             )
-    _loaded.setdefault(plugin.digest.hex, plugin)
+    if plugin.digest.hex not in _loaded:
+        set_rules_of_users([*_rules(), *plugin.rules])
+        _loaded[plugin.digest.hex] = plugin
     return file
 
 
 def forget_plugins() -> None:
     """Nothing is known any more."""
     _loaded.clear()
+    set_rules_of_users(())
+
+
+def _rules() -> list[ScriptRule]:
+    return [rule for plugin in _loaded.values() for rule in plugin.rules]
 
 
 def _operators() -> dict[tuple[str, str], CustomOperator]:

@@ -9,10 +9,14 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from kit.kernels.scripts import SCRIPTS
 from kit.networks.onnx_models import model, saved
 from onnx import helper
+from tilefarm.artifact import BuildFailure, CompileJob
 from tilefarm.errors import ModelError, SettingsError
 
+from compile_worker.compiler import compile_kernel
+from compile_worker.space import generate
 from driver.cli import main
 from driver.network import (
     AS_USUAL,
@@ -286,3 +290,65 @@ def test_a_package_brings_operators_by_an_entry_point(
         load_plugin("gone")
     with pytest.raises(SettingsError, match=r"no package brings other.*\n.*gone, mine, object"):
         load_plugin("other")
+
+
+RULE = """
+from tilefarm.trace import Step
+from compile_worker.machines.cpu.space.script_context import ScriptRule
+
+def always(context):
+    return ""
+
+def declare(draft, context):
+    draft.tunable("mine", (1, 2))
+
+def steps(context, point):
+    yield Step("unroll", ("nothing",))
+
+mine = ScriptRule(
+    name="Mine", when="always", effect="none", unmet=always, declare=declare, steps=steps
+)
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (('return ""', "return 1 / 0"), "the rule Mine fails: ZeroDivisionError"),
+        (('"mine", (1, 2)', '"lanes", (1, 2)'), "ValueError: there already is a variable lanes"),
+        (('yield Step("unroll", ("nothing",))', "yield 1"), "its steps have a int, no Step"),
+        (('return ""', "while True: pass"), "the rule Mine fails: OverdueError: not done after"),
+    ],
+)
+def test_a_rule_that_fails_is_one_line(
+    change: tuple[str, str], why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("compile_worker.plugins.rules.SECONDS", 0.1)
+    load_plugin(plugin(tmp_path, RULE.replace(*change)))
+
+    def default_trace() -> None:
+        made = generate(SCRIPTS["gemm"], usable_target("cpu:x86-64-v3"))
+        made.trace(made.default)
+
+    with pytest.raises(SettingsError, match=why) as raised:
+        default_trace()
+    assert "\n" not in raised.value.what
+
+
+def test_a_rule_whose_steps_do_not_apply_is_a_candidate_that_fails(tmp_path: Path) -> None:
+    load_plugin(plugin(tmp_path, RULE))
+    target = usable_target("cpu:x86-64-v3")
+    made = generate(SCRIPTS["gemm"], target)
+    job = CompileJob(workload=SCRIPTS["gemm"], trace=made.trace(made.default), target=target)
+    built = compile_kernel(job)
+    assert isinstance(built, BuildFailure)
+    assert "unroll('nothing'): there is no such loop" in built.why
+
+
+def test_two_rules_have_two_names(tmp_path: Path) -> None:
+    load_plugin(plugin(tmp_path, RULE))
+    with pytest.raises(SettingsError, match="there already is a rule Mine"):
+        load_plugin(plugin(tmp_path, RULE + "# another file"))
+    with pytest.raises(SettingsError, match="there already is a rule Tensorize"):
+        load_plugin(plugin(tmp_path, RULE.replace('"Mine"', '"Tensorize"')))
+    assert len(loaded_plugins()) == 1
