@@ -118,6 +118,13 @@ def add_trial_options(parser: argparse.ArgumentParser) -> None:
     names = ", ".join(PROPOSERS)
     option("--proposer", metavar="NAME", help=f"{names} (default: {DEFAULT_PROPOSER})")
     option("--seed", type=int, metavar="N", help="of everything random (default: 0)")
+    option("--search-seed", type=int, metavar="N", help="of the search alone (default: as --seed)")
+    option(
+        "--search-seconds",
+        type=float,
+        metavar="S",
+        help="end the search after so long, and go on with what it has found (default: never)",
+    )
     option(
         "--lookahead",
         type=int,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 
 from tilefarm.plural import plural
@@ -15,9 +17,10 @@ from driver.campaign.loop import Loop
 from driver.farm.paces import Paces
 from driver.farm.run_resources import RunResources
 from driver.run_events import SearchBegan
+from driver.stop_token import StopToken
 from driver.tune.continued import LOOKAHEAD, SEEDS, Continued, continued
 from driver.tune.known_schedules import known_schedules, success
-from driver.tune.prepared import Prepared
+from driver.tune.prepared import Prepared, best_of
 from driver.tune.run_context import RunContext
 from driver.tune.summarise import standing
 from tuner.schedule_store import ScheduleStore
@@ -37,7 +40,7 @@ def search(
             store,
             trials=settings.trials,
             proposer=settings.proposer,
-            seed=settings.seed,
+            seed=settings.seed if settings.search_seed is None else settings.search_seed,
             lookahead=settings.lookahead,
             least_gain=settings.least_gain / 100,
             seeds=_seeds(context, prepared),
@@ -52,9 +55,12 @@ def search(
         return "; ".join(filter(None, (loop.waits_for(), resources.waits_for)))
 
     with context.step("search") as say, context.watch.waiting(waits_for):
-        result = loop.run(context.stop)
+        with _in_time(context) as stop:
+            result = loop.run(stop)
+        if stop.is_requested and not context.stop.is_requested:
+            result = _as_far_as_it_came(result, prepared, store)
         say(f"{plural(result.trials, 'trial')} in {result.seconds:.1f} s")
-        if result.why == "exhausted" and (why := earlier.session.why_ended):
+        if result.why == "exhausted" and (why := result.ended or earlier.session.why_ended):
             result = replace(result, ended=why)
             say(why)
         if known:
@@ -68,6 +74,34 @@ def search(
         context.say(line)
     store.end_run(context.run_id, result.why, ended=context.clock.wall_seconds())
     return result
+
+
+@contextmanager
+def _in_time(context: RunContext) -> Iterator[StopToken]:
+    """Requested when the run is stopped, and when the search has had its seconds."""
+    stop = StopToken()
+    seconds = context.settings.search_seconds
+    timer = threading.Timer(seconds or 0.0, stop.request_stop)
+    timer.daemon = True
+    context.stop.connect(lambda: _request(stop))
+    if seconds is not None:
+        timer.start()
+    try:
+        yield stop
+    finally:
+        timer.cancel()
+        context.stop.connect(None)
+
+
+def _request(stop: StopToken) -> None:
+    stop.request_stop()
+
+
+def _as_far_as_it_came(result: SearchResult, prepared: Prepared, store: TrialStore) -> SearchResult:
+    """A search that has had its seconds is one that has ended, if every workload has a schedule."""
+    if result.why != "stopped" or any(best_of(t, store) is None for t in prepared.tasks.values()):
+        return result
+    return replace(result, why="exhausted", ended="its seconds were over")
 
 
 def _seeds(context: RunContext, prepared: Prepared) -> Mapping[str, Point]:

@@ -12,7 +12,7 @@ from tilefarm.watch.operations import UNWATCHED, Operations
 
 from driver.farm.settings import FarmSettings
 from driver.network import AS_USUAL, DATA_NEEDED, AnswerKind, Promise, Quantization, check_kind
-from driver.settings import at_least
+from driver.settings import at_least, wait_from
 from tuner import PROPOSERS
 
 if TYPE_CHECKING:
@@ -44,6 +44,8 @@ class TuneSettings:
             one at least.
         proposer: a name in `tuner.PROPOSERS`.
         seed: of everything that is random.
+        search_seed: of the search alone; None: `seed`.
+        search_seconds: after which a search ends with what it has found by then; None: never.
         lookahead: candidates that are out at most, proposed and not ended; None: as the folder was
             searched before, or the tuner's usual number.
         least_gain: percent of the network's time; a search ends when all that is left saves less.
@@ -68,6 +70,8 @@ class TuneSettings:
     trials: int = DEFAULT_TRIALS
     proposer: str = DEFAULT_PROPOSER
     seed: int = 0
+    search_seed: int | None = None
+    search_seconds: float | None = None
     lookahead: int | None = None
     least_gain: float = 0.0
     records: Path | None = None
@@ -80,6 +84,10 @@ class TuneSettings:
     def __post_init__(self) -> None:
         at_least("--trials", self.trials, 0)
         at_least("--seed", self.seed, 0)
+        if self.search_seed is not None:
+            at_least("--search-seed", self.search_seed, 0)
+        if self.search_seconds is not None:
+            wait_from("--search-seconds", self.search_seconds, 0.1)
         if self.judge is not None:
             check_kind(self.judge)
         if self.lookahead is not None:

@@ -1,0 +1,1 @@
+"""One night: each row of the zoo measured by a process of its own, judged, kept and published."""
