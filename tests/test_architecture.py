@@ -218,6 +218,7 @@ def test_threads_are_started_in_one_way() -> None:
     executors = {
         "driver/benchmarks/isolated.py",
         "driver/network/graph/parts.py",
+        "driver/jobs/nightly/night/night_run.py",
         "device_server/runner/children.py",
     }
     bare = [

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from tilefarm.plural import plural
 from tilefarm.space import Point
+from tilefarm.threads import Breakage, start_thread
 from tilefarm.watch.log import LineLog, Sink
 
 from driver.campaign.campaign import WorkLimits
@@ -79,22 +80,26 @@ def search(
 @contextmanager
 def _in_time(context: RunContext) -> Iterator[StopToken]:
     """Requested when the run is stopped, and when the search has had its seconds."""
-    stop = StopToken()
+    stop, is_over = StopToken(), threading.Event()
     seconds = context.settings.search_seconds
-    timer = threading.Timer(seconds or 0.0, stop.request_stop)
-    timer.daemon = True
-    context.stop.connect(lambda: _request(stop))
+
+    def wait() -> None:
+        if not is_over.wait(seconds):
+            stop.request_stop()
+
+    def hear() -> None:
+        stop.request_stop()
+
+    context.stop.connect(hear)
+    waits = Breakage()
     if seconds is not None:
-        timer.start()
+        start_thread(wait, name="search's seconds", broken=waits)
     try:
         yield stop
+        waits.check()
     finally:
-        timer.cancel()
+        is_over.set()
         context.stop.connect(None)
-
-
-def _request(stop: StopToken) -> None:
-    stop.request_stop()
 
 
 def _as_far_as_it_came(result: SearchResult, prepared: Prepared, store: TrialStore) -> SearchResult:

@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from typing import Final
 
 from driver.processes import descendants
@@ -33,15 +34,14 @@ def main(life: str, passed: str, *command: str) -> int:
         passed: descriptors for the kept process alone, with commas.
         command: of the process.
     """
-    libc = ctypes.CDLL(None, use_errno=True)
-    libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     owner, woken = int(life), _woken_by_signals()
     far = [int(number) for number in passed.split(",")]
     kept = subprocess.Popen(
         command,
         pass_fds=far,
         # If somebody kills the keeper, the kept one goes with it.
-        preexec_fn=lambda: libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0),
+        preexec_fn=dying_with_its_thread(),
     )
     for number in far:
         os.close(number)
@@ -55,6 +55,18 @@ def main(life: str, passed: str, *command: str) -> int:
         code = kept.returncode = _buried().get(kept.pid)
     _end_all()
     return code or 0
+
+
+def dying_with_its_thread() -> Callable[[], None]:
+    """What a process does before it begins, so that it is killed when the thread that starts it
+    ends, and so with that one's process, however that ends.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+
+    def die_with_it() -> None:
+        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+    return die_with_it
 
 
 def _woken_by_signals() -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import json
 import signal
 import subprocess
@@ -16,9 +15,9 @@ from tilefarm.documents import read_json
 from tilefarm.system_errors import unwritable
 
 from driver.atomic_write import write_atomically
+from driver.farm.compiling.keeper import dying_with_its_thread
 from driver.processes import kill_descendants
 
-_PR_SET_PDEATHSIG: Final = 1
 _GRACE_SECONDS: Final = 60.0
 """For a run that is asked to stop: it gives devices back, and keeps what it knows."""
 _TAIL_NBYTES: Final = 64 << 10
@@ -64,7 +63,6 @@ class RowProcesses:
     """Real ones."""
 
     def __init__(self) -> None:
-        self._libc = ctypes.CDLL(None, use_errno=True)
         self._stopping = False
         self._live: set[subprocess.Popen[bytes]] = set()
 
@@ -72,7 +70,7 @@ class RowProcesses:
         """See `RowRunner.run`."""
         errors = log.with_suffix(".err")
         if self._stopping:
-            return RowEnd(code=-signal.SIGINT, is_stopped=True)
+            return RowEnd(code=-signal.SIGTERM, is_stopped=True)
         try:
             with log.open("ab") as out, errors.open("wb") as err:
                 process = self._started(command, out.fileno(), err.fileno())
@@ -94,27 +92,22 @@ class RowProcesses:
             _interrupt(process)
 
     def _started(self, command: Sequence[str], out: int, err: int) -> subprocess.Popen[bytes]:
-        """In a group of its own, so that Ctrl-C reaches it once, through us; and it dies with us:
-        with this thread, as Linux has it, which waits for it.
+        """In a group of its own, so that Ctrl-C reaches it once, through us. It dies with this
+        thread, which waits for it.
         """
-        libc = self._libc
-
-        def die_with_us() -> None:
-            libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-
         return subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=err,
             process_group=0,
-            preexec_fn=die_with_us,
+            preexec_fn=dying_with_its_thread(),
         )
 
 
 def _interrupt(process: subprocess.Popen[bytes]) -> None:
     with contextlib.suppress(ProcessLookupError):
-        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGTERM)  # SIGINT is ignored below `&` and `nohup`
 
 
 def _ended(process: subprocess.Popen[bytes], seconds: float) -> tuple[int, bool]:
