@@ -115,7 +115,7 @@ def run(args: argparse.Namespace) -> int:
     whole = whole_run(network, forms.quantized, traces, forms.data.inputs)
     several = None
     if args.throughput is not None:
-        planned = plan_arena(network, {}).network
+        planned = plan_arena(network, {}, keeps_runs=True).network
         several = accelerated_samples(planned, traces, forms.data.inputs, in_flight=args.throughput)
     figures = NetworkFigures(
         name=readable(short_name(args.model)),

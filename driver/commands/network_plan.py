@@ -47,7 +47,7 @@ def network_problem(args: argparse.Namespace) -> NetworkProblem:
     """
     network = forms_of(source_of(args), usable_target(args.target)).network
     if args.throughput is not None:
-        return _in_flight(args, plan_arena(network, {}).network)
+        return _in_flight(args, plan_arena(network, {}, keeps_runs=True).network)
     if args.measured is None:
         return NetworkProblem(program_problem(network))
     fit = _fit(args, network)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from types import MappingProxyType
 from typing import Final
 
+from compile_worker.space import lower_bound_cycles
 from driver.memory import (
     GOOD,
     Buffer,
@@ -31,6 +32,12 @@ ARENA: Final = "arena"
 """The name of the memory that is planned."""
 PROCESSOR: Final = "processor"
 """The name of the engine that is not the accelerator."""
+_RUN_CYCLES: Final = 250
+"""Of an accelerator that waits for one step of the processor more: ResNet-18's border fills, each
+just before the layer that needs it, are 16 more runs and 3,926 cycles more.
+"""
+_LEAST_SHARE: Final = 1000
+"""Of the accelerator's cycles, a thousandth at most is given for bytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,18 +53,20 @@ class Arena:
     picture: ArenaPlan
 
 
-def plan_arena(network: Network, cycles: Mapping[str, int]) -> Arena:
+def plan_arena(network: Network, cycles: Mapping[str, int], *, keeps_runs: bool = False) -> Arena:
     """The smallest arena that was found: for the steps in their order, if none is smaller in
     another one.
 
     Args:
         network: the kernel calls in order.
         cycles: measured cycles of each step by name, where known.
+        keeps_runs: steps of one place that follow each other go on doing so, as stages want it;
+            otherwise, where that saves bytes and hardly any time, they are interrupted.
 
     Raises:
         AssertionError: the plan does not pass the independent checker (a bug).
     """
-    best, given_nbytes = _chosen(arena_problem(network, cycles))
+    best, given_nbytes = _chosen(network, cycles, keeps_runs=keeps_runs)
     steps = {step.name: step for step in network.steps}
     network = replace(network, steps=tuple(steps[name] for name in best.order))
     return Arena(
@@ -77,7 +86,7 @@ def program_problem(
         times: of the steps by name; a step without one takes a tick.
     """
     problem = arena_problem(network, {})
-    best, _ = _chosen(problem)
+    best, _ = _chosen(network, {}, keeps_runs=False)
     ops = {op.name: timed(op, times.get(op.name)) for op in problem.ops}
     return replace(_in_order(problem), ops=tuple(ops[name] for name in best.order))
 
@@ -113,11 +122,33 @@ def timed(op: Op, time: StepTime | None) -> Op:
     return replace(op, duration_ticks=None if samples else time.ticks, samples=samples)
 
 
-def _chosen(problem: Problem) -> tuple[Plan, int]:
+def _chosen(network: Network, cycles: Mapping[str, int], *, keeps_runs: bool) -> tuple[Plan, int]:
     """The plan in the given order, or in another one if that is smaller; the given one's bytes."""
-    kept, best = _planned(_in_order(problem)), _planned(problem)
-    given_nbytes = kept.peak_nbytes(ARENA)
-    return (best if best.peak_nbytes(ARENA) < given_nbytes else kept), given_nbytes
+    problem = arena_problem(network, cycles)
+    given = _planned(_in_order(problem))
+    plans = [given, _planned(problem)]
+    most = 0 if keeps_runs else _most_interruptions(network)
+    if most:
+        free = _planned(arena_problem(network, cycles, keeps_runs=False))
+        if _runs(network, free.order) - _runs(network, given.order) <= most:
+            plans.append(free)
+    return min(plans, key=lambda found: found.peak_nbytes(ARENA)), given.peak_nbytes(ARENA)
+
+
+def _most_interruptions(network: Network) -> int:
+    """How many more runs of steps of one place take a thousandth of the time at most that the
+    accelerator takes at least.
+    """
+    on_accelerator = [step.workload for step in network.steps if step.place == "accelerator"]
+    if len(on_accelerator) == len(network.steps):
+        return 0
+    least = sum(lower_bound_cycles(each, network.target) for each in on_accelerator)
+    return least // _LEAST_SHARE // _RUN_CYCLES
+
+
+def _runs(network: Network, order: Sequence[str]) -> int:
+    place = {step.name: step.place for step in network.steps}
+    return sum(1 for _ in groupby(order, key=place.__getitem__))
 
 
 def _in_order(problem: Problem) -> Problem:

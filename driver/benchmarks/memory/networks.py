@@ -85,7 +85,7 @@ def _models(zoo: Path, scratch: Path) -> Iterator[_Model]:
 
 def _accelerated(model: _Model, target: str) -> Iterator[Figure]:
     forms = model.forms(target)
-    network = plan_arena(forms.network, {}).network
+    network = plan_arena(forms.network, {}, keeps_runs=True).network
     traces = {
         work: trace_of(Choice(trace=PREDICTED), work, network.target)
         for work, _ in network.workloads()

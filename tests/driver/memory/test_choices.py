@@ -294,9 +294,9 @@ def test_a_pair_that_is_not_read_and_written_is_refused(pair: tuple[str, str]) -
 @pytest.mark.slow
 def test_the_solver_proves_that_running_again_is_best() -> None:
     pytest.importorskip("ortools", reason="OR-Tools is not installed")
-    again = plan(hourglass(repeatable=True, ticks=10), mode=Mode.EXACT, seconds=20)
+    again = plan(hourglass(repeatable=True, ticks=10), mode=Mode.EXACT, seconds=120)
     assert isinstance(again, Plan)
     assert (again.makespan_ticks, again.gap, len(again.repeats)) == (8, 1.0, 1)
-    moved = plan(hourglass(repeatable=False, ticks=10), mode=Mode.EXACT, seconds=20)
+    moved = plan(hourglass(repeatable=False, ticks=10), mode=Mode.EXACT, seconds=120)
     assert isinstance(moved, Plan)
     assert (moved.makespan_ticks, moved.gap) == (25, 1.0)

@@ -16,6 +16,7 @@ from driver.network.integer.network import Network
 from driver.network.integer.reference import run_integer
 from driver.network.partition.partitioner import partition_network
 from driver.network.quantize.quantizer import quantize
+from driver.program import arena
 from driver.program.arena import arena_problem, plan_arena
 from driver.program.simulated import answers_of, assembled
 from driver.targets import usable_target
@@ -46,14 +47,14 @@ def test_reordered_steps_give_the_same_bits_with_a_smaller_arena(
     graph = level_by_level(joined)
     quantized = quantize(graph, samples_for(graph, 0))
     network = partition_network(quantized, usable_target(target))
-    arena = plan_arena(network, {})
-    assert arena.nbytes < 0.8 * arena.picture.given_nbytes
-    assert [step.name for step in arena.network.steps] != [step.name for step in network.steps]
-    assert sorted(arena.picture.steps) == sorted(step.name for step in network.steps)
+    planned = plan_arena(network, {})
+    assert planned.nbytes < 0.8 * planned.picture.given_nbytes
+    assert [step.name for step in planned.network.steps] != [step.name for step in network.steps]
+    assert sorted(planned.picture.steps) == sorted(step.name for step in network.steps)
     spaces = {work: generate(work, network.target) for work, _ in network.workloads()}
     traces = {work: space.trace(dict(space.space.default)) for work, space in spaces.items()}
     program = assembled(network, traces)
-    assert program.arena_nbytes == arena.nbytes
+    assert program.arena_nbytes == planned.nbytes
     samples = samples_for(graph, 1)
     answers = answers_of(program, samples).outputs
     for name, wanted in run_integer(quantized, samples).items():
@@ -65,9 +66,9 @@ def test_an_order_that_is_best_is_kept() -> None:
     first = b.put(conv(rng, 16, 16, window(1)), "x")
     graph = b.graph(b.put(conv(rng, 16, 16, window(1)), first))
     network = network_for(graph, usable_target("sim"))
-    arena = plan_arena(network, {})
-    assert arena.network.steps == network.steps
-    assert arena.picture.given_nbytes == arena.nbytes
+    planned = plan_arena(network, {})
+    assert planned.network.steps == network.steps
+    assert planned.picture.given_nbytes == planned.nbytes
 
 
 def test_the_accelerator_is_not_interrupted_more_often() -> None:
@@ -80,6 +81,24 @@ def test_the_accelerator_is_not_interrupted_more_often() -> None:
     mixed = plan_arena(replace(network, steps=tuple(steps)), {})
     assert [step.place for step in mixed.network.steps] == [step.place for step in steps]
     assert plan_arena(network, {}).nbytes < mixed.nbytes
+
+
+def test_it_is_where_that_hardly_takes_time_and_saves_bytes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The processor's step moves between those of the accelerator, if that is worth anything."""
+    network = network_for(level_by_level(Add), usable_target("sim"))
+    at = next(i for i, step in enumerate(network.steps) if step.name == "n2")
+    steps = [
+        replace(step, place="cpu") if i == at else step for i, step in enumerate(network.steps)
+    ]
+    mixed = replace(network, steps=tuple(steps))
+    kept = plan_arena(mixed, {})
+    monkeypatch.setattr(arena, "lower_bound_cycles", lambda workload, target: 1_000_000)
+    moved = plan_arena(mixed, {})
+    assert moved.nbytes < kept.nbytes
+    assert moved.nbytes == plan_arena(network, {}).nbytes
+    assert plan_arena(mixed, {}, keeps_runs=True).nbytes == kept.nbytes
 
 
 def test_what_several_steps_write_keeps_the_order_of_those_that_write_it() -> None:
