@@ -138,6 +138,13 @@ OPERATORS: Final[Mapping[str, Callable[[], Workload]]] = {
         lo=-128,
         hi=127,
     ),
+    "as_strided": lambda: _workload(
+        "as_strided",
+        {"x": (_FLOAT, (1, 4096))},
+        (_FLOAT, (1, 64, 64)),
+        strides=(1, 64),
+        offset=0,
+    ),
     "gather": lambda: _workload(
         "gather",
         {

@@ -87,6 +87,8 @@ OPERATORS: Final[Mapping[str, str]] = {
     "border": "() -> out int8 [..., H, W, b, c]: `fill` in the first `top` and last `bottom` of its"
     " rows and the first `left` and last `right` of its columns; nothing else of it is written;"
     " attrs border=(top, left, bottom, right), fill (-128 to 127)",
+    "as_strided": "(x [N, M]) -> [N, K, ...] of the type of x: x[n, offset + the sum of k*stride"
+    " over all axes but the first]; attrs strides, offset",
     "gather": "(x [N, M], index int32 [K]) -> [N, K] of the type of x: x[n, index[k]], or fill"
     " where index[k] is no place in x; attrs fill (0 if absent)",
     "concat": "(x0 [N, M0], x1 [N, M1], ...) -> [N, M0 + M1 + ...] of their type: side by side; no"

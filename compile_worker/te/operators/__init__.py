@@ -24,7 +24,7 @@ from compile_worker.te.operators.groups import by_group
 from compile_worker.te.operators.im2col import quantize_windows
 from compile_worker.te.operators.layout import dequantize, quantize, relayout
 from compile_worker.te.operators.matmul import matmul
-from compile_worker.te.operators.moves import concat, gather
+from compile_worker.te.operators.moves import as_strided, concat, gather
 from compile_worker.te.operators.pooling import avg_pool2d, max_pool2d
 from compile_worker.te.operators.qlinear import qlinear_conv2d, qlinear_depthwise2d
 from compile_worker.te.operators.qlinear_elements import (
@@ -72,6 +72,7 @@ STAGES: Final[Mapping[str, Callable[[Workload, list[Tensor]], Stages]]] = {
     "lookup": lookup,
     "product": product,
     "border": border,
+    "as_strided": as_strided,
     "gather": gather,
     "concat": concat,
     "script": scripted,

@@ -25,6 +25,22 @@ def gather(workload: Workload, inputs: list[Tensor]) -> list[Tensor]:
     return [compute(spec.name, {"n": rows, "k": many}, element, scope="dram")]
 
 
+def as_strided(workload: Workload, inputs: list[Tensor]) -> list[Tensor]:
+    """The output alone. x [N, M]; a step along an axis of the output is a stride in x."""
+    (x,) = inputs
+    spec = workload.outputs[0]
+    strides, offset = workload.attr_ints("strides"), workload.attr_int("offset")
+
+    def element(n: Var, *at: Var) -> Expr:
+        place = index(offset)
+        for each, stride in zip(at, strides, strict=True):
+            place = place + each * stride
+        return x[n, place]
+
+    axes = {"n": spec.shape[0], **{f"i{axis}": each for axis, each in enumerate(spec.shape[1:])}}
+    return [compute(spec.name, axes, element, scope="dram")]
+
+
 def concat(workload: Workload, inputs: list[Tensor]) -> list[Tensor]:
     """The output alone. Operands are [N, M]; a condition for each but the last says whose it is."""
 

@@ -59,6 +59,7 @@ from driver.network.partition.qlinear_requantization import (
 )
 from driver.network.partition.qlinear_values import QLinearValues
 from driver.network.partition.real_steps import add_real_steps
+from driver.network.partition.strided import strided_form
 from driver.network.partition.transposed_spread import with_spread_data
 
 _WHY: Final = "as the quantized model defines it"
@@ -197,18 +198,44 @@ class _Partitioner:
         if np.array_equal(places, np.arange(math.prod(before[1:]))):
             self._values.hold(node.output, source, way.makes)
             return
-        result, after = self._values.result(node.output, way.makes)
-        self._made.call(
-            node.name,
-            "gather",
-            {"x": (source, flat(before))},
-            {"index": Constant(f"{node.name}.index", places)},
-            {"fill": fill} if fill else {},
-            result=result,
-            shape=flat(after),
-            dtype=self._values.dtype(node.output),
-            why=_MOVES,
-        )
+        self._take(node, (source, flat(before)), places, way.makes, fill)
+
+    def _take(
+        self,
+        node: QuantNode,
+        source: tuple[str, Shape],
+        places: IndexArray,
+        block: int,
+        fill: float = 0.0,
+    ) -> None:
+        """Makes a result of what lies at some places of a tensor's rows."""
+        result, after = self._values.result(node.output, block)
+        dtype = self._values.dtype(node.output)
+        form = strided_form(places)
+        if form is None:
+            self._made.call(
+                node.name,
+                "gather",
+                {"x": source},
+                {"index": Constant(f"{node.name}.index", places)},
+                {"fill": fill} if fill else {},
+                result=result,
+                shape=flat(after),
+                dtype=dtype,
+                why=_MOVES,
+            )
+        else:
+            self._made.call(
+                node.name,
+                "as_strided",
+                {"x": source},
+                {},
+                {"strides": form.strides, "offset": form.offset},
+                result=result,
+                shape=(source[1][0], *form.extents),
+                dtype=dtype,
+                why=_MOVES,
+            )
 
     def _concat(self, node: QuantNode) -> None:
         """Nothing where the parts were made in their places, blocks side by side elsewhere."""
@@ -244,18 +271,7 @@ class _Partitioner:
         """Channels in order, of a tensor in blocks with gaps between them."""
         places = np.arange(math.prod(seen[1:]), dtype=np.int32).reshape(seen[1:])
         index = blocked_places(places[channels], seen, 1, LANES)
-        result, after = self._values.result(node.output, LANES)
-        self._made.call(
-            node.name,
-            "gather",
-            {"x": (whole, (1, math.prod(seen)))},
-            {"index": Constant(f"{node.name}.index", index)},
-            {},
-            result=result,
-            shape=flat(after),
-            dtype=self._values.dtype(node.output),
-            why=_MOVES,
-        )
+        self._take(node, (whole, (1, math.prod(seen))), index, LANES)
 
     def _max_pool(self, node: QuantNode, window: Window) -> None:
         if window.dilation != (1, 1):

@@ -38,7 +38,7 @@ def rearrangement_of(index: IndexArray) -> Rearrangement | None:
 
     index [...] has the row-major places of the result's elements in the source, of as many.
     """
-    digits = [_digits(_line(index, axis)) for axis in range(index.ndim)]
+    digits = [digits_of(_line(index, axis)) for axis in range(index.ndim)]
     if any(each is None for each in digits):
         return None
     known = [each for each in digits if each is not None]
@@ -80,7 +80,7 @@ def _line(index: IndexArray, axis: int) -> IndexArray:
     return np.asarray(line - line[0], np.int32)
 
 
-def _digits(line: IndexArray) -> list[tuple[int, int]] | None:
+def digits_of(line: IndexArray) -> list[tuple[int, int]] | None:
     """Stride and extent of every axis that is walked along a line, the slowest first."""
     found: list[tuple[int, int]] = []
     while len(line) > 1:

@@ -501,6 +501,13 @@ EXAMPLES: Final[Mapping[str, Workload]] = {
     "border": border(),
     "border_of_rows": border((2, 3, 4, 4, 1, LANES), (1, 0, 2, 0), fill=127),
     "border_of_columns": border((1, 2, 2, 3, 3, 2, 8), (0, 1, 0, 0), fill=-128),
+    "as_strided": workload(
+        "as_strided",
+        {"x": (DType.INT8, (2, 45))},
+        (DType.INT8, (2, 5, 4, 2)),
+        strides=(1, 10, 5),
+        offset=3,
+    ),
     "gather": workload(
         "gather", {"x": (DType.INT8, (2, 45)), "index": (DType.INT32, (70,))}, (DType.INT8, (2, 70))
     ),

@@ -271,6 +271,15 @@ def _product(work: Workload, a: Array, b: Array, table: Array) -> Array:
     return _clipped(work, _rounded(work, a.astype(np.int64) * factor.reshape(b.shape)))
 
 
+def _as_strided(work: Workload, x: Array) -> Array:
+    out = np.zeros(work.outputs[0].shape, x.dtype)
+    strides, offset = work.attr_ints("strides"), work.attr_int("offset")
+    for n, *at in np.ndindex(*out.shape):
+        steps = sum(each * stride for each, stride in zip(at, strides, strict=True))
+        out[(n, *at)] = x[n, offset + steps]
+    return out
+
+
 def _gather(work: Workload, x: Array, index: Array) -> Array:
     out = np.full(work.outputs[0].shape, work.fill, x.dtype)
     for k, place in enumerate(index):
@@ -321,6 +330,7 @@ OPERATORS: Final[Mapping[str, Callable[..., Array]]] = {
     "lookup": _lookup,
     "product": _product,
     "border": _border,
+    "as_strided": _as_strided,
     "gather": _gather,
     "concat": _concat,
     "script": _script,

@@ -175,6 +175,7 @@ ONE_OF_EACH = {
             lo=-100,
             hi=127,
         ),
+        workload("as_strided", {"x": ((2, 300), I8)}, ((2, 10, 20), I8), strides=(1, 10), offset=3),
         workload("gather", {"x": ((2, 300), I8), "index": ((410,), I32)}, ((2, 410), I8)),
         workload("concat", {"x0": ((2, 48), I8), "x1": ((2, 16), I8)}, ((2, 64), I8)),
         *(w for name, w in EXAMPLES.items() if name.startswith("real")),
