@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from driver.network.graph.ir import (
         Add,
         Conv2d,
+        Custom,
         FloatArray,
         Graph,
         GraphInput,

@@ -10,6 +10,7 @@ from tilefarm.target import Target
 
 from driver.campaign.tasks import tasks_of
 from driver.network import (
+    Custom,
     Fitted,
     calibration_notes,
     fit_quantization,
@@ -45,6 +46,9 @@ def read(context: RunContext, target: Target) -> Files:
         graph = import_for(target, settings.model, settings.extents)
         digest = model_digest(settings.model)
         say(f"{graph.name}, {plural(len(graph.nodes), 'operator')}")
+        for node in graph.nodes:
+            if isinstance(node.op, Custom):
+                say(f"{node.name} ({node.op.label}): {node.op.checked}")
         require_layers(graph, settings.quantization)
         calibration = None
         needs_none = settings.quantization.floats or has_own_arithmetic(graph)

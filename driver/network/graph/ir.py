@@ -268,6 +268,7 @@ class Custom:
             which it sees them.
         constants: those that are constant.
         seen: the shape in which it makes its result; held: that of the graph.
+        checked: how it was compared with its numpy, in words.
     """
 
     label: str
@@ -277,6 +278,7 @@ class Custom:
     constants: tuple[tuple[str, FloatArray], ...]
     seen: Shape
     held: Shape
+    checked: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

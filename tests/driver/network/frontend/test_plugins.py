@@ -117,6 +117,10 @@ def test_its_script_is_what_is_computed(tmp_path: Path) -> None:
     (out,) = run_float(graph, {"x": x}).values()
     wanted = 1.5 * (0.25 * x[..., :-2] + 0.5 * x[..., 1:-1] + 0.25 * x[..., 2:])
     assert out.shape == (4, 3, 5)
+    op = graph.nodes[0].op
+    assert isinstance(op, Custom)
+    assert op.checked.startswith("script and numpy are at most ")
+    assert op.checked.endswith(" apart in 30 elements")
     assert np.allclose(out, wanted, atol=1e-5)
 
 
