@@ -16,6 +16,7 @@ from tilefarm.digest import Digest
 from tilefarm.errors import SettingsError, TilefarmError
 
 from compile_worker.machines.cpu.space.script_context import ScriptRule
+from compile_worker.pipeline import Pass
 from compile_worker.plugins.operator import CustomOperator
 from compile_worker.plugins.patience import OverdueError, patience
 from compile_worker.plugins.rules import guarded
@@ -55,6 +56,11 @@ def plugin_of(named: str, text: bytes) -> Plugin:
     module = _run(named, text)
     declared = {id(each): each for each in vars(module).values()}.values()
     operators = tuple(each for each in declared if isinstance(each, CustomOperator))
+    if any(isinstance(each, Pass) for each in declared):
+        raise SettingsError(
+            f"--plugin: {named} declares a pass, and passes of a user's stay in one process",
+            "`tilefarm show --pass FILE.py:FUNCTION@STEP` prints what one does",
+        )
     rules = tuple(guarded(each) for each in declared if isinstance(each, ScriptRule))
     if not operators and not rules:
         raise SettingsError(

@@ -93,6 +93,23 @@ def stencil(x, out):
         for j in range(out.shape[1]):
             out[i, j] = twice[i, j + 1] + twice[i + 2, j] - twice[i + 1, j] * twice[i, j + 2]
 """
+_CONV2D: Final = """
+def conv2d(x, w, out):
+    padded = buffer(float32, x.shape[0], x.shape[1] + 2, x.shape[2] + 2)
+    for c in range(x.shape[0]):
+        for i in range(x.shape[1] + 2):
+            for j in range(x.shape[2] + 2):
+                inside = i > 0 and i <= x.shape[1] and j > 0 and j <= x.shape[2]
+                padded[c, i, j] = x[c, i - 1, j - 1] if inside else 0.0
+    for o in range(out.shape[0]):
+        for i in range(out.shape[1]):
+            for j in range(out.shape[2]):
+                out[o, i, j] = 0
+                for c in range(x.shape[0]):
+                    for r in range(3):
+                        for s in range(3):
+                            out[o, i, j] += padded[c, i + r, j + s] * w[o, c, r, s]
+"""
 _POINTS: Final = 40
 
 _EPILOG: Final = """\
@@ -126,6 +143,7 @@ SCRIPTS: Final[Mapping[str, Script]] = {
     "gemm": Script(_GEMM, (128, 128), {"a": (128, 128), "b": (128, 128)}, 5.0),
     "gemm that rounds": Script(_ROUNDED, (64, 128), {"a": (64, 256), "b": (128, 256)}, 5.0),
     "softmax": Script(_SOFTMAX, (48, 256), {"x": (48, 256)}, 1.5),
+    "convolution": Script(_CONV2D, (32, 28, 28), {"x": (32, 28, 28), "w": (32, 32, 3, 3)}, 3.0),
     "smooth": Script(_SMOOTH, (32, 1000), {"x": (32, 1008), "k": (9,)}, 1.0),
     "stencil": Script(_STENCIL, (254, 254), {"x": (256, 256)}, 1.0),
 }

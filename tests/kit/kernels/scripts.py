@@ -120,6 +120,74 @@ def smooth(x, k, out):
                 for t in range(k.shape[0]):
                     out[n, c, i] += x[n, c, i + t] * k[t]
 """
+CONV2D: Final = """
+def conv2d(x, w, out):
+    padded = buffer(float32, x.shape[0], x.shape[1] + 2, x.shape[2] + 2)
+    for c in range(x.shape[0]):
+        for i in range(x.shape[1] + 2):
+            for j in range(x.shape[2] + 2):
+                inside = i > 0 and i <= x.shape[1] and j > 0 and j <= x.shape[2]
+                padded[c, i, j] = x[c, i - 1, j - 1] if inside else 0.0
+    for o in range(out.shape[0]):
+        for i in range(out.shape[1]):
+            for j in range(out.shape[2]):
+                out[o, i, j] = 0
+                for c in range(x.shape[0]):
+                    for r in range(3):
+                        for s in range(3):
+                            out[o, i, j] += padded[c, i + r, j + s] * w[o, c, r, s]
+"""
+CHAIN: Final = """
+def normalized(x, out):
+    s = buffer(float32, x.shape[0])
+    m = buffer(float32, x.shape[0])
+    d = buffer(float32, x.shape[0], x.shape[1])
+    v = buffer(float32, x.shape[0])
+    for i in range(x.shape[0]):
+        s[i] = 0
+        for k in range(x.shape[1]):
+            s[i] += x[i, k]
+    for i in range(x.shape[0]):
+        m[i] = s[i] / 33.0
+    for i in range(x.shape[0]):
+        for k in range(x.shape[1]):
+            d[i, k] = x[i, k] - m[i]
+    for i in range(x.shape[0]):
+        v[i] = 0
+        for k in range(x.shape[1]):
+            v[i] += d[i, k] * d[i, k]
+    for i in range(x.shape[0]):
+        for k in range(x.shape[1]):
+            out[i, k] = d[i, k] / sqrt(v[i] + 0.001)
+"""
+POOL: Final = """
+def pool(x, out):
+    for c in range(out.shape[0]):
+        for i in range(out.shape[1]):
+            for j in range(out.shape[2]):
+                out[c, i, j] = float32(-1e30)
+                for r in range(3):
+                    for s in range(3):
+                        out[c, i, j] = max(out[c, i, j], x[c, 2 * i + r, 2 * j + s])
+"""
+STARTED: Final = """
+def started(x, out):
+    top = buffer(float32, x.shape[0])
+    for i in range(x.shape[0]):
+        top[i] = 1.0
+    for i in range(x.shape[0]):
+        for k in range(x.shape[1]):
+            top[i] = max(top[i], x[i, k])
+    for i in range(x.shape[0]):
+        for k in range(x.shape[1]):
+            out[i, k] = x[i, k] / top[i]
+"""
+GATHER: Final = """
+def gather(x, index, out):
+    for i in range(out.shape[0]):
+        for j in range(out.shape[1]):
+            out[i, j] = x[min(max(int64(index[i]), 0), 7), j]
+"""
 RECURRENCE: Final = """
 def running(x, out):
     for i in range(out.shape[0]):
@@ -148,6 +216,11 @@ SCRIPTS: Final[Mapping[str, Workload]] = {
     "softmax of long rows": script_of(SOFTMAX, (1, 2, 20000), x=(1, 2, 20000)),
     "stencil": script_of(STENCIL, (22, 30), x=(24, 32)),
     "smooth": script_of(SMOOTH, (2, 3, 45), x=(2, 3, 49), k=(5,)),
+    "convolution": script_of(CONV2D, (8, 10, 14), x=(4, 10, 14), w=(8, 4, 3, 3)),
+    "stages one after the other": script_of(CHAIN, (9, 33), x=(9, 33)),
+    "strided windows": script_of(POOL, (5, 7, 9), x=(5, 15, 19)),
+    "a start of its own": script_of(STARTED, (9, 33), x=(9, 33)),
+    "elements from anywhere": script_of(GATHER, (6, 20), x=(8, 20), index=(6,)),
     "edges": script_of(EDGES, (9, 40), x=(9, 40)),
     "turned": script_of(TURNED, (24, 20), x=(20, 24)),
     "dot of what it rounds itself": script_of(QUANTIZED, (10, 48), a=(10, 32), w=(48, 32)),

@@ -12,7 +12,7 @@ from tilefarm.space import Point
 from tilefarm.trace import Step
 
 from compile_worker.draft import Draft
-from compile_worker.ir.expr import Buffer, Call
+from compile_worker.ir.expr import Buffer, Call, Select
 from compile_worker.ir.visit import find
 from compile_worker.machines.cpu.space.script_context import (
     BEFORE,
@@ -34,7 +34,7 @@ def is_inlinable(stages: ScriptStages, stage: Stage) -> bool:
 
 
 def is_cheap(stages: ScriptStages, stage: Stage) -> bool:
-    """Whether computing it where it is read takes no longer: it is no function, or read once.
+    """Whether computing it where it is read takes no longer: no function or choice, or read once.
 
     What dot products read lies in memory, as bytes.
     """
@@ -42,7 +42,7 @@ def is_cheap(stages: ScriptStages, stage: Stage) -> bool:
     readers = stages.readers(stage.made)
     if any(quads_of(each) is not None for each in readers):
         return False
-    is_plain = next(find(stage.block, Call), None) is None
+    is_plain = not any(next(find(stage.block, kind), None) for kind in (Call, Select))
     return is_plain or sum(each.work for each in readers) <= stage.work
 
 

@@ -207,6 +207,12 @@ def test_what_a_reference_does_to_its_inputs_stays_with_it(tmp_path: Path) -> No
 
 
 RELU = '@custom_operator("", "Relu")\ndef f(x, out):\n'
+PASS = """
+from compile_worker.ir.verify import Stage
+from compile_worker.pipeline import Pass
+
+mine = Pass("mine", lambda func, target: func, Stage.FLAT)
+"""
 TWICE = FLAT + FLAT.removeprefix(HEAD).replace("def same", "def other")
 
 
@@ -230,6 +236,7 @@ TWICE = FLAT + FLAT.removeprefix(HEAD).replace("def same", "def other")
         (HEAD + RELU.replace('""', '"ai.onnx.ml"') + BODY, "defined elsewhere"),
         (HEAD + '@custom_operator("a.b", "C")\ndef f(*x):\n    pass\n', "named parameters"),
         (TWICE, "declares com.example.Same twice"),
+        (PASS, "declares a pass, and passes of a user's stay in one process"),
     ],
 )
 def test_a_file_that_is_no_plugin_is_one_line(

@@ -72,10 +72,10 @@ def compare(work: Workload, target: Target, points: int, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in SCRIPTS if "long" not in name])
-def test_the_default_and_other_points_are_right(name: str, tmp_path: Path) -> None:
+def test_the_default_and_another_point_are_right(name: str, tmp_path: Path) -> None:
     if not runs_here("avx2"):
         pytest.skip("this processor has no avx2")
-    compare(SCRIPTS[name], CPU, 2, tmp_path)
+    compare(SCRIPTS[name], CPU, 1, tmp_path)
 
 
 @pytest.mark.slow
@@ -91,12 +91,12 @@ def test_the_rules_fire_where_they_apply() -> None:
     fires = {name: fired(space_of(work, VNNI)) for name, work in SCRIPTS.items()}
     assert all("Multi-level-Tiling" in each for each in fires.values())
     inlined = {name for name, each in fires.items() if "Always-Inline" in each}
-    assert inlined == {"stencil", "softmax of long rows"}
+    assert inlined == {"stencil", "softmax of long rows", "stages one after the other"}
     cached = {name for name, each in fires.items() if "Add-Cache-Stage" in each}
     assert cached == {
         name
         for name in SCRIPTS
-        if name.startswith(("gemm", "dot", "smooth")) and "itself" not in name
+        if name.startswith(("gemm", "dot", "smooth", "conv", "strided")) and "itself" not in name
     }
     staged = {name for name, each in fires.items() if "Add-Multi-Level-SPM" in each}
     assert staged == {"gemm, operands larger than a cache"}
