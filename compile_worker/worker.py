@@ -13,7 +13,7 @@ from tilefarm.artifact import Artifact, BuildFailure, CompileJob, ProgramJob
 from compile_worker.compiler import compile_kernel, compile_program
 from compile_worker.ir.func import Func
 from compile_worker.pipeline import Watcher, look_away
-from compile_worker.trail import Trail
+from compile_worker.progress_file import ProgressFile
 
 Job: TypeAlias = CompileJob | ProgramJob
 Result: TypeAlias = Artifact | BuildFailure
@@ -41,7 +41,7 @@ def compile_all(
     """
     seen = watch
     if trail is not None:
-        seen = _both(partial(Trail(trail).write, jobs[0].target), watch)
+        seen = _both(partial(ProgressFile(trail).write, jobs[0].target), watch)
     return [
         compile_program(job) if isinstance(job, ProgramJob) else compile_kernel(job, watch=seen)
         for job in jobs

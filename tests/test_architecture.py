@@ -29,7 +29,7 @@ DOORS = {
     "ctypes": {
         "device_server/vta/library",
         "device_server/server/lifetime.py",
-        "driver/farm/compiling/keeper.py",
+        "driver/farm/compiling/orphan_reaper.py",
         "driver/benchmarks/processor",
         "driver/memory/native",
     },
@@ -236,9 +236,9 @@ def test_threads_are_started_in_one_way() -> None:
 
 def test_tasks_of_event_loops_are_started_where_somebody_waits_for_them() -> None:
     waited_for = {
-        "proto/tilefarm/duties.py",
+        "proto/tilefarm/background_tasks.py",
         "device_server/server/lifetime.py",  # a supervisor misses its signs of life
-        "device_server/device/journal.py",
+        "device_server/device/idempotency_cache.py",
         "device_server/tenancy.py",  # which waits itself for what it may have to cancel
         "driver/benchmarks/farm/clients.py",
         "proto/tilefarm/rpc/listening.py",  # servers from before may take hours to end
@@ -249,4 +249,4 @@ def test_tasks_of_event_loops_are_started_where_somebody_waits_for_them() -> Non
         if re.search(r"create_task\(|ensure_future\(", path.read_text())
         and path.relative_to(ROOT).as_posix() not in waited_for
     ]
-    assert not loose, "use `until` of proto/tilefarm/duties.py"
+    assert not loose, "use `until` of proto/tilefarm/background_tasks.py"

@@ -11,7 +11,7 @@ from tilefarm.target import Target
 
 from compile_worker.ir.expr import Var
 from compile_worker.ir.func import Func
-from compile_worker.ir.starts import start_of
+from compile_worker.ir.reduction_start import start_of
 from compile_worker.ir.stmt import Block, For, If, Stmt, Store, sequence
 from compile_worker.passes.nests import descend, of_kind
 

@@ -10,7 +10,7 @@ from tilefarm.errors import ScheduleError
 
 from compile_worker.ir.expr import Add, Buffer, Const, Expr, Load, Max, Min, Var, index
 from compile_worker.ir.func import Func
-from compile_worker.ir.starts import start_of
+from compile_worker.ir.reduction_start import start_of
 from compile_worker.ir.stmt import Block, For, Stmt, Store, sequence
 from compile_worker.ir.visit import find, variables
 from compile_worker.schedule.guards import unused_buffer, unused_loops, unused_stage

@@ -10,7 +10,7 @@ from tilefarm.errors import DeviceLostError, InfraError
 from tilefarm.watch.log import Level, Log
 
 from device_server.device.bitstream import ensure_programmed, forget_programmed, host_boot_id
-from device_server.device.condition import Condition
+from device_server.device.health_state import HealthState
 from device_server.device.hooks import Hooks
 
 
@@ -42,7 +42,7 @@ class HookedBoard:
         fresh = await asyncio.to_thread(ensure_programmed, bitstream, self._state, boot_id=boot_id)
         self._log("bitstream", device=self._device, file=bitstream.file, programmed=fresh)
 
-    async def rescue(self, stuck: asyncio.Event, condition: Condition) -> NoReturn:
+    async def rescue(self, stuck: asyncio.Event, condition: HealthState) -> NoReturn:
         """Cuts the power of a board that hangs; without a hook it hangs until somebody comes.
 
         Raises:

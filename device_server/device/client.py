@@ -22,8 +22,8 @@ from tilefarm.measurement import Measurement, RunFailure, RunJob, TimelineEvent
 from tilefarm.plural import plural
 from tilefarm.rpc import device_calls, methods, wire
 from tilefarm.rpc.caller import CHUNK_NBYTES, Caller
-from tilefarm.rpc.nothing import Nothing
-from tilefarm.rpc.served import TRAILER
+from tilefarm.rpc.empty import Empty
+from tilefarm.rpc.served_call import TRAILER
 from tilefarm.rpc.timing import calling_for
 from tilefarm.rpc.version import UNNAMED, Version, require_understood
 from tilefarm.trust.signing import Signer, unsigned
@@ -89,9 +89,7 @@ class DeviceClient(Closing):
 
     def capabilities(self) -> device_calls.Capabilities:
         """What the device says about itself."""
-        return self._caller.unary(
-            methods.GET_CAPABILITIES, Nothing(), timeout_seconds=_CALL_SECONDS
-        )
+        return self._caller.unary(methods.GET_CAPABILITIES, Empty(), timeout_seconds=_CALL_SECONDS)
 
     def ensure(self, blobs: Mapping[Digest, bytes]) -> int:
         """Uploads those blobs that the device does not hold; gives the bytes sent.

@@ -261,7 +261,7 @@ class Executor:
         tenancy: Tenancy,
     ) -> None:
         failure = outcome if isinstance(outcome, RunFailure) else None
-        self._thread.odometer.ran()
+        self._thread.counters.ran()
         self._log(
             "ran",
             device=self._settings.device,

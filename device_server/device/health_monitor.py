@@ -12,7 +12,7 @@ from tilefarm.measurement import Measurement, RunFailure, Status
 from tilefarm.watch.log import Level, Log
 
 from device_server.device.canary import Canary, Drift, NotMade, Proof, Wrong
-from device_server.device.condition import Condition
+from device_server.device.health_state import HealthState
 from device_server.device.runner_thread import RunnerThread
 from device_server.tenancy import Tenancy
 
@@ -49,7 +49,7 @@ class HealthMonitor:
         self,
         canary: Canary,
         thread: RunnerThread,
-        condition: Condition,
+        condition: HealthState,
         limits: MonitorLimits,
         log: Log,
         *,

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from tilefarm.rpc.tracker_calls import DeviceRef, Heartbeat, HeartbeatReply, Usage
 
-from device_server.device.condition import Condition
-from device_server.device.gate import FenceGate
+from device_server.device.fencing import FenceGate
+from device_server.device.health_state import HealthState
 from device_server.device.quarantined import QuarantinedRuns
 
 
@@ -27,7 +27,7 @@ class Heartbeats:
     def __init__(
         self,
         gate: FenceGate,
-        condition: Condition,
+        condition: HealthState,
         *,
         usage: Callable[[], Usage],
         refused: QuarantinedRuns,

@@ -15,7 +15,7 @@ from tilefarm.rpc.caller import AsyncCaller
 from tilefarm.trust.tls import Credentials
 from tilefarm.watch.log import Log
 
-from device_server.device.gate import FenceGate
+from device_server.device.fencing import FenceGate
 from device_server.device.heartbeat import Heartbeats
 
 _CALL_SECONDS: Final = 4.0

@@ -13,8 +13,8 @@ from tilefarm.errors import DeviceLostError
 from tilefarm.threads import start_thread
 from tilefarm.watch.log import Level, Log
 
-from device_server.device.condition import Condition
-from device_server.device.odometer import Odometer
+from device_server.device.health_state import HealthState
+from device_server.device.usage_counters import UsageCounters
 from device_server.tenancy import Tenancy
 
 _T = TypeVar("_T")
@@ -35,20 +35,20 @@ class RunnerThread:
     Args:
         device: the name to put into messages.
         condition: of the device; what hangs is noted there, for good.
-        odometer: of the device; it is busy during a call.
+        counters: of the device; it is busy during a call.
         grace_seconds: what a call may take beyond its own time before the device counts as hung.
     """
 
     def __init__(
         self,
         device: str,
-        condition: Condition,
+        condition: HealthState,
         log: Log,
         *,
-        odometer: Odometer,
+        counters: UsageCounters,
         grace_seconds: float,
     ) -> None:
-        self.odometer = odometer
+        self.counters = counters
         self._device = device
         self._condition = condition
         self._log = log
@@ -90,7 +90,7 @@ class RunnerThread:
         allowed_seconds = within_seconds + self._grace_seconds
         patience = running.get_loop().call_later(allowed_seconds, _give_up, running)
         try:
-            with self.odometer.busy():
+            with self.counters.busy():
                 return await running
         except _Silent:
             pass

@@ -13,8 +13,8 @@ from tilefarm.trust.tls import Credentials
 from tilefarm.watch.log import Log
 
 from device_server.device.executor import Executor, ExecutorSettings
+from device_server.device.fencing import FenceGate
 from device_server.device.folder import DeviceFolder
-from device_server.device.gate import FenceGate
 from device_server.device.heartbeat import Heartbeats
 from device_server.device.registration import Registration
 from device_server.device.self_test import machine_of
@@ -88,7 +88,7 @@ class ServedDevice:
         heartbeats = Heartbeats(
             self.gate,
             self.watched.condition,
-            usage=lambda: self.watched.thread.odometer.usage,
+            usage=lambda: self.watched.thread.counters.usage,
             refused=self.folder.refused,
             readmit=self.watched.watch.readmit,
         )

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 from typing import Final
 
+from tilefarm.background_tasks import until
 from tilefarm.clock import Clock, SystemClock
-from tilefarm.duties import until
 from tilefarm.names import IdSource, RandomIds
 from tilefarm.rpc.security import Security
 from tilefarm.trust.tls import Credentials
@@ -16,10 +16,10 @@ from tilefarm.watch.log import LineLog, Log
 from tilefarm.watch.metrics import DEVICE_METRICS
 from tilefarm.watch.operations import UNWATCHED, Operations
 
-from device_server.device.condition import Condition
+from device_server.device.fencing import FenceGate
 from device_server.device.folder import folder_of
-from device_server.device.gate import FenceGate
 from device_server.device.health import health_of
+from device_server.device.health_state import HealthState
 from device_server.device.kernel_runner import KernelRunner
 from device_server.device.known_kernel import KnownKernel
 from device_server.device.registration import Registration
@@ -65,7 +65,7 @@ async def run_device(
     clock, log = clock or SystemClock(), log or LineLog(settings.name, style=operations.style)
     epoch = (ids or RandomIds()).fresh("epoch")
     async with AsyncExitStack() as parts:
-        condition = Condition()
+        condition = HealthState()
         parts.callback(_close, runner, condition)
         telemetry = parts.enter_context(
             telemetry_of(
@@ -109,7 +109,7 @@ async def run_device(
         await until(stopping, [*duties, server.keep(), *watched.duties()])
 
 
-def _close(runner: KernelRunner, condition: Condition) -> None:
+def _close(runner: KernelRunner, condition: HealthState) -> None:
     """Ends a runner, unless it hangs: then its child may not even be killed."""
     if not condition.hung:
         runner.close()

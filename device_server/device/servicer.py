@@ -1,4 +1,4 @@
-"""Translates the device's calls for the gate, the store, the executor and the journal."""
+"""Translates the device's calls for the gate, the store, the executor and the cache of answers."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from tilefarm.measurement import is_spoiled
 from tilefarm.plural import plural
 from tilefarm.rpc import device_calls, methods, serving
 from tilefarm.rpc.caller import CHUNK_NBYTES
-from tilefarm.rpc.nothing import Nothing
+from tilefarm.rpc.empty import Empty
 from tilefarm.rpc.timing import serving_part
 from tilefarm.trust.access import Identity
 from tilefarm.trust.signing import Signatures
 from tilefarm.watch.log import Level, Log
 
 from device_server.device.admission import require_modest
-from device_server.device.arrivals import Arrivals
 from device_server.device.executor import Executor
-from device_server.device.gate import FenceGate
+from device_server.device.fencing import FenceGate
 from device_server.device.health_monitor import HealthMonitor
-from device_server.device.incoming import BlobWriter
-from device_server.device.journal import RunJournal
+from device_server.device.idempotency_cache import IdempotencyCache
 from device_server.device.spoiled import SpoiledFence
 from device_server.device.store import BlobStore
 from device_server.device.tenant_blobs import Senders, TenantBlobs
+from device_server.device.upload_statistics import UploadStatistics
+from device_server.device.uploads import BlobWriter
 from device_server.tenancy import Tenancy
 
 BATCH_SECONDS: Final = 1.0
@@ -70,8 +70,8 @@ class DeviceServicer:
         self._signatures = Signatures(signing_key)
         self._clock = clock
         self._log = log
-        self._journal = RunJournal()
-        self._arrivals = Arrivals()
+        self._cache = IdempotencyCache()
+        self._uploads = UploadStatistics()
         self._senders = Senders()
 
     def routes(self) -> list[serving.Route[Any, Any]]:
@@ -88,7 +88,7 @@ class DeviceServicer:
             serving.download(methods.READ, self.read),
         ]
 
-    async def get_capabilities(self, _: Nothing, _by: Identity) -> device_calls.Capabilities:
+    async def get_capabilities(self, _: Empty, _by: Identity) -> device_calls.Capabilities:
         return replace(self._capabilities, spoiled_fence=self._spoiled.fence)
 
     def _blobs(self, by: Identity) -> TenantBlobs:
@@ -128,7 +128,7 @@ class DeviceServicer:
                 await _receive_one(writer, chunk, chunks)
                 stored += writer.nbytes
             blobs.sent(chunk.digest)
-            self._arrivals.note([chunk.digest])
+            self._uploads.note([chunk.digest])
             chunk = await anext(chunks, None)
         self._note_stored(stored)
         return device_calls.Stored(nbytes=stored)
@@ -154,11 +154,11 @@ class DeviceServicer:
         self._keep(call, blobs)
 
         async def run() -> device_calls.RunReply:
-            found, sent = self._arrivals.used(call.job.blobs)
+            found, sent = self._uploads.used(call.job.blobs)
             self._log("needed", level=Level.DEBUG, device=device, found=found, sent=sent)
             return await self._executor.run(call.job, still_mine, tenancy, blobs)
 
-        return await self._journal.answer(tenancy, call.request_id, call.job, run)
+        return await self._cache.answer(tenancy, call.request_id, call.job, run)
 
     async def run_batch(
         self, call: device_calls.RunBatch, by: Identity
@@ -173,7 +173,7 @@ class DeviceServicer:
                 if not replies:
                     raise
                 break
-            nbytes += self._journal.nbytes(run.request_id)
+            nbytes += self._cache.nbytes(run.request_id)
             late = self._clock.seconds() >= ends
             if is_spoiled(replies[-1].outcome) or late or nbytes >= MOST_BATCH_NBYTES:
                 break
@@ -201,16 +201,16 @@ class DeviceServicer:
                 self._executor.judge(digest, brought[digest])
             else:
                 blobs.put(brought[digest], digest)
-        self._arrivals.note(missing)
+        self._uploads.note(missing)
         if missing:
             self._note_stored(sum(len(brought[digest]) for digest in missing))
 
     def _note_stored(self, nbytes: int) -> None:
         self._log("stored", level=Level.DEBUG, device=self._capabilities.name, nbytes=nbytes)
 
-    async def check(self, call: device_calls.Check, by: Identity) -> Nothing:
+    async def check(self, call: device_calls.Check, by: Identity) -> Empty:
         await self._watch.confirm(self._gate.admit(call.claim, by.user))
-        return Nothing()
+        return Empty()
 
     async def read(
         self, call: device_calls.Read, by: Identity

@@ -24,8 +24,8 @@ from tilefarm.digest import Digest
 from tilefarm.errors import CapacityError, MissingBlobError, SettingsError
 from tilefarm.plural import plural
 
-from device_server.device.incoming import BlobWriter, IncomingBlobs
 from device_server.device.memory_file import MemoryFile, code_may_lie_in_memory
+from device_server.device.uploads import BlobWriter, IncomingBlobs
 
 _NAME: Final = re.compile("[0-9a-f]{64}")
 

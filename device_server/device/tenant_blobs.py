@@ -17,9 +17,9 @@ from typing import Final
 from tilefarm.digest import Digest
 from tilefarm.errors import MissingBlobError
 
-from device_server.device.incoming import BlobWriter
 from device_server.device.offload import offloaded
 from device_server.device.store import BlobStore
+from device_server.device.uploads import BlobWriter
 
 MOST_KNOWN: Final = 1 << 16
 """Blobs that users are known to have sent; who is forgotten sends theirs again."""

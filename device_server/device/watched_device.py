@@ -13,13 +13,13 @@ from tilefarm.watch.log import Log
 
 from device_server.device.board import HookedBoard
 from device_server.device.canary import Canary, Proof
-from device_server.device.condition import Condition
 from device_server.device.health_monitor import HealthMonitor
+from device_server.device.health_state import HealthState
 from device_server.device.kernel_runner import KernelRunner
 from device_server.device.known_kernel import KnownKernel
-from device_server.device.odometer import Odometer
 from device_server.device.runner_thread import RunnerThread
 from device_server.device.settings import DeviceSettings
+from device_server.device.usage_counters import UsageCounters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +39,7 @@ class WatchedDevice:
     runner: KernelRunner
     sandbox: str
     canary: Canary
-    condition: Condition
+    condition: HealthState
     thread: RunnerThread
     watch: HealthMonitor
     board: HookedBoard
@@ -63,7 +63,7 @@ async def watched_device(
     settings: DeviceSettings,
     runner: KernelRunner,
     known: KnownKernel,
-    condition: Condition,
+    condition: HealthState,
     *,
     spoil: Callable[[SuspectError], None],
     clock: Clock,
@@ -87,7 +87,7 @@ async def watched_device(
         settings.name,
         condition,
         log,
-        odometer=Odometer(clock),
+        counters=UsageCounters(clock),
         grace_seconds=settings.grace_seconds,
     )
     with closing(thread):

@@ -9,11 +9,11 @@ from typing import Any
 
 from tilefarm.clock import Clock
 from tilefarm.rpc import listening
+from tilefarm.rpc.call_slots import CallSlots
 from tilefarm.rpc.caller import Options
 from tilefarm.rpc.connections import Connections
 from tilefarm.rpc.health import HealthOf
 from tilefarm.rpc.listening import Listening
-from tilefarm.rpc.places import Places
 from tilefarm.rpc.security import Security
 from tilefarm.rpc.serving import Desk, Route
 from tilefarm.watch.metrics import call_meter
@@ -57,15 +57,15 @@ async def answering(
         health_of: how it is, and what else it answers for.
 
     Raises:
-        SettingsError: see `listening.start`, and `Security.door`.
+        SettingsError: see `listening.start`, and `Security.authentication`.
     """
     log = telemetry.log
     desk = Desk(
         component=component,
-        door=endpoint.security.door(log, clock),
+        authentication=endpoint.security.authentication(log, clock),
         clock=clock,
         log=log,
-        places=Places(endpoint.most_calls),
+        places=CallSlots(endpoint.most_calls),
         connections=Connections(endpoint.most_connections),
         meter=call_meter(telemetry.metrics),
     )

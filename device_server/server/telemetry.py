@@ -14,7 +14,7 @@ from tilefarm.watch.operations import Operations
 from tilefarm.watch.prometheus import metrics_at
 
 from device_server.server.counted import Rule, counted
-from device_server.server.moderated import moderated
+from device_server.server.rate_limited_log import rate_limited
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,4 +54,4 @@ def telemetry_of(
         SettingsError: see `metrics_at`.
     """
     with metrics_at(operations.metrics, table, log=log, tls=tls) as metrics:
-        yield Telemetry(log=counted(moderated(log, clock), metrics, rules), metrics=metrics)
+        yield Telemetry(log=counted(rate_limited(log, clock), metrics, rules), metrics=metrics)

@@ -19,9 +19,9 @@ from tilefarm.rpc.tracker_calls import Acquire
 
 from device_server.tracker.entries import Held
 from device_server.tracker.leases import LeaseTable
-from device_server.tracker.line import Place, turn_of
 from device_server.tracker.ranked import Ranked
 from device_server.tracker.shares import Claimant, Shares
+from device_server.tracker.wait_queue import Ticket, turn_of
 from device_server.tracker.waiting import WaitingLine
 
 _FRESH_SECONDS: Final = 1.0
@@ -55,7 +55,7 @@ class Claims:
         claim = self._wanted.get(lease_id)
         return None if claim is None else max(0.0, claim.at - now)
 
-    def heir(self, lease_id: str) -> Place | None:
+    def heir(self, lease_id: str) -> Ticket | None:
         """Who wants the device of a lease, as of the last look."""
         claim = self._wanted.get(lease_id)
         return None if claim is None else claim.place
@@ -89,11 +89,11 @@ class Preemption:
     """Somebody has the fairer claim to a lease's device, from a time on."""
 
     at: float
-    place: Place
+    place: Ticket
 
 
 def wanted(
-    places: Iterable[Place],
+    places: Iterable[Ticket],
     leases: Iterable[Held],
     shares: Shares,
     *,
@@ -110,7 +110,7 @@ def wanted(
         patience: how long devices stay.
     """
     trial = _Trial(shares.copy(), list(leases), serves, patience)
-    waiting: dict[tuple[object, ...], deque[Place]] = {}
+    waiting: dict[tuple[object, ...], deque[Ticket]] = {}
     for place in places:
         wish = place.wish
         alike = wish.priority, place.claimant, wish.target, wish.labels
@@ -171,7 +171,7 @@ class _Trial:
             for gained in (claimant.user, claimant):
                 self._newest[gained] = max(held.since, self._newest.get(gained, held.since))
 
-    def claim(self, place: Place) -> bool:
+    def claim(self, place: Ticket) -> bool:
         """Let one lease move to who has that place; False if nobody has to give one up."""
         taker = place.claimant
         if taker in self._givers:
@@ -189,7 +189,7 @@ class _Trial:
         self._moved |= {giver, taker, giver.user, taker.user}
         return True
 
-    def _of_others(self, place: Place) -> _Offer | None:
+    def _of_others(self, place: Ticket) -> _Offer | None:
         """What the users who have the most have to give to another one."""
         piles, users = self._piles_for(place.wish), self.shares.users
 
@@ -202,7 +202,7 @@ class _Trial:
 
         return piles.users.find(judge)
 
-    def _of_siblings(self, place: Place) -> _Offer | None:
+    def _of_siblings(self, place: Ticket) -> _Offer | None:
         """What the jobs of the same user that have the most have to give to another one."""
         mine, jobs = place.claimant, self.shares.jobs
 
@@ -218,7 +218,7 @@ class _Trial:
 
     def _offer(
         self,
-        place: Place,
+        place: Ticket,
         holder: _Holder,
         more: int,
         *,

@@ -12,7 +12,7 @@ from tilefarm.lease import DeviceInfo, Lease
 from tilefarm.names import IdSource, RandomIds
 from tilefarm.rpc import methods, tracker_calls
 from tilefarm.rpc.caller import Caller
-from tilefarm.rpc.nothing import Nothing
+from tilefarm.rpc.empty import Empty
 from tilefarm.trust.tls import Credentials
 
 _CALL_SECONDS: Final = 10.0
@@ -58,7 +58,7 @@ class TrackerClient(Closing):
 
     def overview(self) -> tracker_calls.Devices:
         """All living devices, by name, with their use, and who waits for one."""
-        return self._caller.unary(methods.LIST_DEVICES, Nothing(), timeout_seconds=_CALL_SECONDS)
+        return self._caller.unary(methods.LIST_DEVICES, Empty(), timeout_seconds=_CALL_SECONDS)
 
     def refused_runs(self, name: str) -> tuple[tracker_calls.RefusedRun, ...]:
         """The runs that a device refuses because they crashed it, the last one to crash at the end.

@@ -8,17 +8,17 @@ from typing import Final
 
 from tilefarm.rpc.tracker_calls import DeviceState
 
-from device_server.tracker.book import LeaseBook
+from device_server.tracker.administrative_states import AdministrativeStates
 from device_server.tracker.entries import Device, Held
-from device_server.tracker.standings import Standings
-from device_server.tracker.table_state import Standing
+from device_server.tracker.lease_index import LeaseIndex
+from device_server.tracker.table_state import AdministrativeState
 
 LONGEST_OWNER: Final = 100
 """Characters of whom a device is leased for, in a list of all devices."""
 
 
 def states_of(
-    devices: Iterable[Device], standings: Standings, leases: LeaseBook, now: float
+    devices: Iterable[Device], standings: AdministrativeStates, leases: LeaseIndex, now: float
 ) -> tuple[DeviceState, ...]:
     """All devices by name, with their use."""
     return tuple(
@@ -27,7 +27,9 @@ def states_of(
     )
 
 
-def _state_of(device: Device, standing: Standing, held: Held | None, now: float) -> DeviceState:
+def _state_of(
+    device: Device, standing: AdministrativeState, held: Held | None, now: float
+) -> DeviceState:
     """A device, with the lease that it is under if it is under one."""
     state = DeviceState(
         device=device.info,

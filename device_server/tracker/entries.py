@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from tilefarm.lease import DeviceInfo
 from tilefarm.rpc.tracker_calls import Register
 
-from device_server.tracker.pace import Pace
 from device_server.tracker.refused import RefusedList
 from device_server.tracker.table_state import Holding
+from device_server.tracker.usage_rate import UsageRate
 
 
 @dataclass(slots=True, eq=False)
@@ -41,7 +41,7 @@ class Device:
     unheard: int = 0
     retired_epochs: tuple[str, ...] = ()
     gone: bool = False
-    pace: Pace = field(default_factory=Pace)
+    pace: UsageRate = field(default_factory=UsageRate)
     refused: RefusedList = field(default_factory=RefusedList)
 
     @property

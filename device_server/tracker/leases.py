@@ -23,16 +23,16 @@ from tilefarm.rpc.tracker_calls import (
     Register,
 )
 
-from device_server.tracker.book import LeaseBook
+from device_server.tracker.administrative_states import AdministrativeStates
 from device_server.tracker.device_states import states_of
 from device_server.tracker.entries import Device, Held
 from device_server.tracker.granting import holding_of
+from device_server.tracker.lease_index import LeaseIndex
 from device_server.tracker.limits import TableLimits, enough
-from device_server.tracker.line import share_of
 from device_server.tracker.registry import Registry
 from device_server.tracker.shares import Shares
-from device_server.tracker.standings import Standings
 from device_server.tracker.table_state import Holding, TableChanges, TableState
+from device_server.tracker.wait_queue import share_of
 
 _HEARTBEATS: Final = 2
 """Of a device that was given back lost or resting, until its word counts: it makes one when the one
@@ -57,8 +57,8 @@ class LeaseTable:
         self._limits = limits or TableLimits()
         self._fence = fence
         self._devices = Registry(self._limits.device_ttl_seconds)
-        self._leases = LeaseBook()
-        self._standings = Standings(
+        self._leases = LeaseIndex()
+        self._standings = AdministrativeStates(
             self._limits.losses, lambda name: self._devices.get(name) is not None
         )
         self._expired: list[tuple[str, str]] = []
@@ -214,7 +214,8 @@ class LeaseTable:
     ) -> None:
         """Ends a user's lease; one that does not live is none to end.
 
-        A device that one user after the other loses is put into quarantine; see `Standings`.
+        A device that one user after the other loses is put into quarantine, see
+        `AdministrativeStates`.
 
         Args:
             lease_id: the lease.

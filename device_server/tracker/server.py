@@ -8,8 +8,8 @@ from contextlib import AsyncExitStack, closing
 from pathlib import Path
 from typing import Final
 
+from tilefarm.background_tasks import until
 from tilefarm.clock import Clock, SystemClock
-from tilefarm.duties import until
 from tilefarm.names import RandomIds
 from tilefarm.rpc.caller import SMALL_MESSAGES
 from tilefarm.rpc.security import Security
@@ -20,11 +20,11 @@ from tilefarm.watch.operations import UNWATCHED, Operations
 from device_server.server.answering import Endpoint, answering
 from device_server.server.counted import TRACKER_RULES
 from device_server.server.telemetry import telemetry_of
+from device_server.tracker.call_rate_limit import CallRateLimit
 from device_server.tracker.gauges import keep_gauges
 from device_server.tracker.health import health_of
 from device_server.tracker.leases import LeaseTable
 from device_server.tracker.limits import TableLimits
-from device_server.tracker.rates import CallRates
 from device_server.tracker.servicer import TrackerServicer
 from device_server.tracker.state_file import TrackerState
 from device_server.tracker.table_state import TableChanges
@@ -74,7 +74,7 @@ async def run_tracker(
             kept = parts.enter_context(closing(TrackerState(state, log)))
             table.restore(kept.load())
             save = kept.save
-        rates = None if calls_per_user is None else CallRates(calls_per_user, clock)
+        rates = None if calls_per_user is None else CallRateLimit(calls_per_user, clock)
         servicer = TrackerServicer(table, clock, log, save, rates)
         server = await parts.enter_async_context(
             answering(

@@ -11,16 +11,16 @@ from typing import Any, Final, TypeVar
 from tilefarm.clock import Clock
 from tilefarm.errors import ForbiddenError
 from tilefarm.rpc import methods, serving, timing, tracker_calls
-from tilefarm.rpc.nothing import Nothing
+from tilefarm.rpc.empty import Empty
 from tilefarm.trust.access import Identity
 from tilefarm.watch.log import Level, Log
 
 from device_server.tracker.admission import LONGEST_REASON, require_modest, require_possible
-from device_server.tracker.beats import beat_seconds
+from device_server.tracker.call_rate_limit import CallRateLimit
 from device_server.tracker.claims import Claims
 from device_server.tracker.device_states import LONGEST_OWNER
+from device_server.tracker.heartbeat_interval import heartbeat_seconds
 from device_server.tracker.leases import LeaseTable
-from device_server.tracker.rates import CallRates
 from device_server.tracker.table_state import TableChanges
 from device_server.tracker.waiting import WaitingLine
 
@@ -48,7 +48,7 @@ class TrackerServicer:
         clock: Clock,
         log: Log,
         save: Callable[[TableChanges], None],
-        rates: CallRates | None = None,
+        rates: CallRateLimit | None = None,
     ) -> None:
         self._table = table
         self._clock = clock
@@ -88,7 +88,9 @@ class TrackerServicer:
         )
         self._settle()
         return tracker_calls.Registered(
-            heartbeat_seconds=beat_seconds(call.device.name, self._table.limits.device_ttl_seconds)
+            heartbeat_seconds=heartbeat_seconds(
+                call.device.name, self._table.limits.device_ttl_seconds
+            )
         )
 
     async def heartbeat(
@@ -102,12 +104,12 @@ class TrackerServicer:
         self._settle()
         return reply
 
-    async def deregister(self, call: tracker_calls.DeviceRef, by: Identity) -> Nothing:
+    async def deregister(self, call: tracker_calls.DeviceRef, by: Identity) -> Empty:
         _require_own_name(call.name, by)
         self._table.deregister(call.name, call.epoch)
         self._settle()
         self._log("deregistered", device=call.name, epoch=call.epoch)
-        return Nothing()
+        return Empty()
 
     async def acquire(self, call: tracker_calls.Acquire, by: Identity) -> tracker_calls.Acquired:
         require_modest(call)
@@ -122,7 +124,7 @@ class TrackerServicer:
         wanted = self._claims.seconds_left(call.lease_id) if call.lends else None
         return tracker_calls.Renewed(ttl_seconds=ttl_seconds, wanted_seconds=wanted)
 
-    async def release(self, call: tracker_calls.Release, by: Identity) -> Nothing:
+    async def release(self, call: tracker_calls.Release, by: Identity) -> Empty:
         heir = self._claims.heir(call.lease_id)
         self._table.release(
             call.lease_id, by.user, device_lost=call.device_lost, why=call.why[:LONGEST_REASON]
@@ -135,9 +137,9 @@ class TrackerServicer:
         )
         self._line.serve(heir)
         self._settle()
-        return Nothing()
+        return Empty()
 
-    async def list_devices(self, _: Nothing, _by: Identity) -> tracker_calls.Devices:
+    async def list_devices(self, _: Empty, _by: Identity) -> tracker_calls.Devices:
         return self.overview()
 
     def overview(self) -> tracker_calls.Devices:
@@ -161,17 +163,17 @@ class TrackerServicer:
     ) -> tracker_calls.ListedRefusedRuns:
         return tracker_calls.ListedRefusedRuns(runs=self._table.refused_runs(call.name))
 
-    async def drain(self, call: tracker_calls.Drain, by: Identity) -> Nothing:
+    async def drain(self, call: tracker_calls.Drain, by: Identity) -> Empty:
         self._table.drain(call.name, call.why[:LONGEST_REASON])
         self._log("drained", device=call.name, user=by.user, why=call.why[:LONGEST_REASON])
         self._settle()
-        return Nothing()
+        return Empty()
 
-    async def readmit(self, call: tracker_calls.Readmit, by: Identity) -> Nothing:
+    async def readmit(self, call: tracker_calls.Readmit, by: Identity) -> Empty:
         self._table.readmit(call.name)
         self._log("readmitted", device=call.name, user=by.user)
         self._settle()
-        return Nothing()
+        return Empty()
 
     async def watch(self) -> None:
         """Notices what runs out, for as long as the tracker lives."""

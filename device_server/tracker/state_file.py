@@ -23,7 +23,7 @@ from tilefarm.rpc import tracker_calls, wire
 from tilefarm.rpc.tracker_calls import Register
 from tilefarm.watch.log import Log
 
-from device_server.tracker.table_state import Holding, Standing, TableChanges, TableState
+from device_server.tracker.table_state import AdministrativeState, Holding, TableChanges, TableState
 
 _T = TypeVar("_T")
 
@@ -227,7 +227,7 @@ class _Pending:
     fence: int = 0
     devices: dict[str, Register | None] = field(default_factory=dict)
     leases: dict[str, Holding | None] = field(default_factory=dict)
-    standings: dict[str, Standing | None] = field(default_factory=dict)
+    standings: dict[str, AdministrativeState | None] = field(default_factory=dict)
     until: dict[str, float] = field(default_factory=dict)
     seconds: float = 0.0
 
@@ -258,9 +258,9 @@ def _standing(
     lost_by: str = "[]",
     readmissions: int = 0,
     readmitting: int = 0,
-) -> Standing:
+) -> AdministrativeState:
     """A row as a record; the first version did not say who had lost a device."""
-    return Standing(
+    return AdministrativeState(
         draining=draining,
         quarantine=quarantine,
         losses=losses,

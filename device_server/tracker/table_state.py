@@ -12,7 +12,7 @@ from device_server.tracker.shares import Claimant
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class AdministrativeState:
     """What is remembered of a device by name, whether or not it lives.
 
     Attributes:
@@ -68,7 +68,7 @@ class TableState:
     fence: int = 0
     devices: tuple[Register, ...] = ()
     leases: tuple[Holding, ...] = ()
-    standings: tuple[tuple[str, Standing], ...] = ()
+    standings: tuple[tuple[str, AdministrativeState], ...] = ()
     left_seconds: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -83,7 +83,7 @@ class TableChanges:
     seconds: float = 0.0
     devices: tuple[tuple[str, Register | None], ...] = ()
     leases: tuple[tuple[str, Holding | None], ...] = ()
-    standings: tuple[tuple[str, Standing | None], ...] = ()
+    standings: tuple[tuple[str, AdministrativeState | None], ...] = ()
     until: tuple[tuple[str, float], ...] = ()
 
     @classmethod

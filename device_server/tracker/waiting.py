@@ -16,10 +16,10 @@ from tilefarm.errors import BusyError
 from tilefarm.lease import Lease
 from tilefarm.rpc import tracker_calls
 from tilefarm.watch.log import Log
-from tilefarm.watch.work import current_work, doing
+from tilefarm.watch.trace_context import current_context, doing
 
 from device_server.tracker.leases import LeaseTable
-from device_server.tracker.line import Place, in_turn
+from device_server.tracker.wait_queue import Ticket, in_turn
 
 MOST: Final = 200
 """Clients in the line; the next one is told to come again."""
@@ -38,7 +38,7 @@ _SPREAD: Final = 16
 
 @dataclass(slots=True, eq=False)
 class _Waiter:
-    place: Place
+    place: Ticket
     granted: asyncio.Future[Lease]
 
 
@@ -56,7 +56,7 @@ class WaitingLine:
         self._arrivals = itertools.count()
         self._refusals = itertools.count()
         self._waiters: dict[int, _Waiter] = {}
-        self._left: OrderedDict[tuple[str, str], Place] = OrderedDict()
+        self._left: OrderedDict[tuple[str, str], Ticket] = OrderedDict()
         self.served = 0
         """Leases that ever went to somebody in the line."""
 
@@ -89,7 +89,7 @@ class WaitingLine:
                     self._table.release(waiter.granted.result().lease_id, user)
                 raise
 
-    def serve(self, heir: Place | None = None) -> None:
+    def serve(self, heir: Ticket | None = None) -> None:
         """Lease what has come free to those whose turn it is.
 
         Args:
@@ -103,13 +103,13 @@ class WaitingLine:
         while self._serve_one(places):
             places = self.places()  # Who got a device has another turn now.
 
-    def places(self) -> list[Place]:
+    def places(self) -> list[Ticket]:
         """Who waits, in the order of service."""
         # One that is done has run out of time, or its client went away: it leaves by itself.
         places = [w.place for w in self._waiters.values() if not w.granted.done()]
         return in_turn(places, self._table.shares())
 
-    def _serve_one(self, places: Sequence[Place]) -> bool:
+    def _serve_one(self, places: Sequence[Ticket]) -> bool:
         """Leases a device to the first of those for whom there is one."""
         in_vain = set()
         for place in places:
@@ -125,7 +125,7 @@ class WaitingLine:
             return True
         return False
 
-    def _granted(self, place: Place) -> Lease | None:
+    def _granted(self, place: Ticket) -> Lease | None:
         given = self._table.given(place.wish, place.user)
         if given is not None:
             return given  # asked for again: the answer was lost, and the lease is told already
@@ -143,21 +143,21 @@ class WaitingLine:
                 )
         return lease
 
-    def _place(self, wish: tracker_calls.Acquire, user: str) -> Place:
+    def _place(self, wish: tracker_calls.Acquire, user: str) -> Ticket:
         """Who comes again with the same request has kept the place in the line."""
         kept = self._left.get((user, wish.request_id))
         if kept is not None and kept.number not in self._waiters:
-            return replace(kept, wish=wish, work=current_work())
-        return Place(
+            return replace(kept, wish=wish, work=current_context())
+        return Ticket(
             wish=wish,
             user=user,
             number=next(self._arrivals),
             since=self._clock.seconds(),
-            work=current_work(),
+            work=current_context(),
         )
 
     @contextmanager
-    def _waiting(self, place: Place) -> Iterator[_Waiter]:
+    def _waiting(self, place: Ticket) -> Iterator[_Waiter]:
         waiter = _Waiter(place, asyncio.get_running_loop().create_future())
         self._waiters[place.number] = waiter
         try:

@@ -35,6 +35,7 @@ from driver.campaign.time_profile import TimeProfile
 from driver.campaign.trial_recorder import TrialRecorder
 from driver.campaign.tuner_thread import Proposals, TunerThread
 from driver.farm import device_messages
+from driver.farm.clock_baselines import ClockBaselines
 from driver.farm.compiling.executor import Build, Builds, Executor
 from driver.farm.device_messages import (
     Confirm,
@@ -45,7 +46,6 @@ from driver.farm.device_messages import (
     RunEnded,
 )
 from driver.farm.lease_source import LeaseSource
-from driver.farm.paces import Paces
 from driver.run_events import DeviceJoined, DeviceLeft, Notice, RunEvent, Span
 from driver.stop_token import StopToken
 from tuner.session import TuningSession
@@ -80,7 +80,7 @@ class Loop:
         clock: Clock,
         listen: Callable[[RunEvent], None],
         scores: Scores | None = None,
-        paces: Paces | None = None,
+        paces: ClockBaselines | None = None,
         log: Log | None = None,
     ) -> None:
         self._messages: queue.SimpleQueue[Message] = queue.SimpleQueue()
@@ -96,7 +96,7 @@ class Loop:
             log=log,
         )
         self._records = records
-        self._paces = paces or Paces()
+        self._paces = paces or ClockBaselines()
         self._times = TimeProfile(settings.wall_origin, listen)
         self._executor = executor
         self._settings = settings

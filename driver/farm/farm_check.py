@@ -12,12 +12,12 @@ from tilefarm.errors import DeviceLostError, TilefarmError
 from tilefarm.rpc.caller import Caller
 from tilefarm.rpc.health import Health, check_method
 from tilefarm.rpc.health import installed as health_is_known
-from tilefarm.rpc.served import Exchange
+from tilefarm.rpc.served_call import Exchange
 from tilefarm.rpc.timing import Watch, watching
 from tilefarm.rpc.tracker_calls import Devices, DeviceState
 from tilefarm.trust.tls import Credentials
 from tilefarm.trust.validity import validity_of
-from tilefarm.watch.work import Work, doing
+from tilefarm.watch.trace_context import TraceContext, doing
 
 from device_server.tracker.client import TrackerClient
 from driver.doctor import DoctorFinding
@@ -27,7 +27,7 @@ _DAY_SECONDS: Final = 86400.0
 _LEAST_DAYS: Final = 14
 _MOST_OFFSET_SECONDS: Final = 60.0
 _CALL_SECONDS: Final = 5.0
-_WORK: Final = Work.of("doctor")
+_WORK: Final = TraceContext.of("doctor")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

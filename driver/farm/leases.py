@@ -34,10 +34,10 @@ from tilefarm.threads import Breakage, start_thread
 
 from device_server.device.client import DeviceClient
 from device_server.tracker.client import TrackerClient
+from driver.farm.clock_baselines import ClockBaselines
 from driver.farm.comparable import reference_among, why_left_out
 from driver.farm.farms import Farm
 from driver.farm.lease_file import HeldLeases
-from driver.farm.paces import Paces
 from driver.farm.signing import signer
 
 _RENEWALS_PER_TTL: Final = 3
@@ -117,7 +117,7 @@ class Leases:
         self._file = held or HeldLeases()
         self._has_one_clock = False
         self._device_clock: DeviceClock | None = None
-        self._paces = Paces()
+        self._paces = ClockBaselines()
         self._reference: DeviceInfo | None = None
         """Whom devices timed by the clock are compared with, once the search has its first."""
         self._left_out: dict[str, str] = {}
@@ -147,14 +147,16 @@ class Leases:
         self._renewals = Breakage()
         self._thread = start_thread(self._renew, name="leases", broken=self._renewals)
 
-    def keep_to_one_clock(self, clock: DeviceClock | None, paces: Paces | None = None) -> None:
+    def keep_to_one_clock(
+        self, clock: DeviceClock | None, paces: ClockBaselines | None = None
+    ) -> None:
         """From now on only devices with that clock; None: with that of the first one.
 
         Args:
             paces: of the devices of which the search keeps times.
         """
         self._has_one_clock, self._device_clock = True, clock
-        self._paces = paces or Paces()
+        self._paces = paces or ClockBaselines()
 
     @property
     def left_out(self) -> tuple[str, ...]:
@@ -297,7 +299,7 @@ class Leases:
     def _leaves_out(self, device: DeviceInfo) -> bool:
         """Whether a search cannot compare the device's times with those of its others.
 
-        One of which it keeps times counts as it was then, see `Paces`.
+        One of which it keeps times counts as it was then, see `ClockBaselines`.
         """
         if not self._has_one_clock or device.clock is not DeviceClock.SECONDS:
             return False

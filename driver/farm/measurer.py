@@ -31,7 +31,7 @@ from tilefarm.errors import (
 )
 from tilefarm.measurement import DeviceClock, Measurement, RunFailure, Status, is_spoiled
 from tilefarm.rpc.device_calls import RunReply
-from tilefarm.watch.work import about
+from tilefarm.watch.trace_context import about
 
 from device_server.device.batch import Ask
 from driver.farm.device_messages import Order, RunEnded

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from tilefarm.rpc.served import Exchange, Phase
+from tilefarm.rpc.served_call import Exchange, Phase
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

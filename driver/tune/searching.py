@@ -15,7 +15,7 @@ from tilefarm.watch.log import LineLog, Sink
 from driver.campaign.campaign import WorkLimits
 from driver.campaign.interfaces import SearchResult, SearchSettings
 from driver.campaign.loop import Loop
-from driver.farm.paces import Paces
+from driver.farm.clock_baselines import ClockBaselines
 from driver.farm.run_resources import RunResources
 from driver.run_events import SearchBegan
 from driver.stop_token import StopToken
@@ -46,7 +46,7 @@ def search(
             least_gain=settings.least_gain / 100,
             seeds=_seeds(context, prepared),
         )
-    paces = Paces(store.paces())
+    paces = ClockBaselines(store.paces())
     resources.leases.keep_to_one_clock(earlier.clock, paces)
     known = earlier.session.told
     loop = _loop(context, prepared, store, resources, earlier, story, workers, paces)
@@ -131,7 +131,7 @@ def _loop(
     earlier: Continued,
     story: Sink,
     workers: int,
-    paces: Paces,
+    paces: ClockBaselines,
 ) -> Loop:
     settings = context.settings
     return Loop(

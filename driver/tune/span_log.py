@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, Final, TextIO
 
 from tilefarm.errors import OutputError
-from tilefarm.rpc.served import TRAILER, Exchange, served_in
-from tilefarm.watch.work import Work
+from tilefarm.rpc.served_call import TRAILER, Exchange, served_in
+from tilefarm.watch.trace_context import TraceContext
 
 from driver.atomic_write import write_atomically
 from driver.report.aligned import AlignedSpan, aligned
@@ -167,7 +167,7 @@ class SpanLog:
                     sent_seconds=float(sent),
                     came_seconds=float(came),
                     served=served,
-                    work=Work.of(session.run).about(candidate, ""),
+                    work=TraceContext.of(session.run).about(candidate, ""),
                 )
                 self._calls.append((session, exchange))
                 self._calls_in_file += 1

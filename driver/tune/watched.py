@@ -16,7 +16,7 @@ from tilefarm.watch.log import Level, LineLog
 from tilefarm.watch.metrics import RUN_METRICS
 from tilefarm.watch.operations import Operations
 from tilefarm.watch.prometheus import metrics_at
-from tilefarm.watch.work import Work, doing
+from tilefarm.watch.trace_context import TraceContext, doing
 
 from driver.report.terminal.ended import Ended, Listener, Shown
 from driver.report.terminal.logged import log_event
@@ -144,7 +144,7 @@ def watched(
 
     with ExitStack() as owned:
         owned.callback(file.close)
-        owned.enter_context(doing(Work.of(run_id)))
+        owned.enter_context(doing(TraceContext.of(run_id)))
         metrics = owned.enter_context(metrics_at(operations.metrics, RUN_METRICS, log=where))
         spans = SpanLog(run_id, began_seconds=wall_origin)
         owned.callback(spans.close)

@@ -10,7 +10,7 @@ from tilefarm.clock import SystemClock
 from tilefarm.errors import BusyError, UnreachableError
 from tilefarm.rpc import methods, tracker_calls
 from tilefarm.rpc.caller import AsyncCaller
-from tilefarm.rpc.nothing import Nothing
+from tilefarm.rpc.empty import Empty
 
 from device_server.tracker.client import TrackerClient
 from device_server.tracker.waiting import MOST
@@ -36,7 +36,7 @@ async def _connected(caller: AsyncCaller) -> None:
     """Hundreds of connections at once take their time, and gRPC turns some away at first."""
     while True:
         try:
-            await caller.unary(methods.LIST_DEVICES, Nothing(), timeout_seconds=60.0)
+            await caller.unary(methods.LIST_DEVICES, Empty(), timeout_seconds=60.0)
         except UnreachableError:
             await asyncio.sleep(0.2)
         else:

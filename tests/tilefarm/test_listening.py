@@ -12,11 +12,11 @@ from kit.farm.parties import Parties
 from tilefarm.clock import ManualClock
 from tilefarm.errors import SettingsError
 from tilefarm.rpc import listening, methods, serving, tracker_calls
+from tilefarm.rpc.authentication import Authentication
+from tilefarm.rpc.call_slots import CallSlots
 from tilefarm.rpc.connections import Connections
-from tilefarm.rpc.door import Door
+from tilefarm.rpc.empty import Empty
 from tilefarm.rpc.health import Health
-from tilefarm.rpc.nothing import Nothing
-from tilefarm.rpc.places import Places
 from tilefarm.rpc.takeover import listening_sockets
 from tilefarm.trust.access import FarmRole, Identity
 from tilefarm.trust.tls import TlsFolder
@@ -25,7 +25,7 @@ from tilefarm.trust.tokens import SharedSecret
 from device_server.tracker.client import TrackerClient
 
 
-async def no_devices(_: Nothing, _by: Identity) -> tracker_calls.Devices:
+async def no_devices(_: Empty, _by: Identity) -> tracker_calls.Devices:
     return tracker_calls.Devices(states=())
 
 
@@ -46,16 +46,16 @@ class Site:
         self.events: list[str] = []
 
     async def start(self, listen: str = "127.0.0.1:0") -> listening.Listening:
-        door = Door(SharedSecret(TOKEN), audit=lambda entry: None, clock=self.clock)
+        door = Authentication(SharedSecret(TOKEN), audit=lambda entry: None, clock=self.clock)
         return await listening.start(
             [serving.unary(methods.LIST_DEVICES, no_devices)],
             listen=listen,
             desk=serving.Desk(
                 component="hub",
-                door=door,
+                authentication=door,
                 clock=self.clock,
                 log=self.log,
-                places=Places(16),
+                places=CallSlots(16),
                 connections=Connections(64),
             ),
             tls=TlsFolder(self.hub),

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from tilefarm.clock import ManualClock
 from tilefarm.watch.log import Level, LineLog, LogFormat, LogStyle
-from tilefarm.watch.work import Work, doing
+from tilefarm.watch.trace_context import TraceContext, doing
 
 AT = ManualClock(1_700_000_000.25)
 
 
-def written(style: LogStyle, *, work: Work | None = None, **fields: Any) -> str:
+def written(style: LogStyle, *, work: TraceContext | None = None, **fields: Any) -> str:
     stream = io.StringIO()
     with doing(work):
         LineLog("sim 0", stream, style=style, clock=AT)("ran", **fields)
@@ -49,7 +49,7 @@ def test_events_below_the_level_are_not_written(least: Level) -> None:
 
 
 def test_a_line_names_the_work_that_is_done() -> None:
-    line = written(LogStyle(), work=Work.of("run-1").about("abc", ""), run="another")
+    line = written(LogStyle(), work=TraceContext.of("run-1").about("abc", ""), run="another")
     assert "run=another candidate=abc" in line
     assert "run=" not in written(LogStyle())
 

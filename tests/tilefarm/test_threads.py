@@ -7,7 +7,7 @@ import sys
 
 import pytest
 from tilefarm.threads import Breakage, start_thread
-from tilefarm.watch.work import Work, current_work, doing
+from tilefarm.watch.trace_context import TraceContext, current_context, doing
 
 
 @pytest.mark.parametrize(
@@ -21,9 +21,9 @@ def test_its_death_is_heard(dies: object, said: str) -> None:
 
 
 def test_it_works_for_what_its_caller_does() -> None:
-    seen: list[Work | None] = []
-    with doing(Work.of("r1")):
-        start_thread(lambda: seen.append(current_work()), name="even", broken=Breakage()).join()
+    seen: list[TraceContext | None] = []
+    with doing(TraceContext.of("r1")):
+        start_thread(lambda: seen.append(current_context()), name="even", broken=Breakage()).join()
     assert [work.run for work in seen if work] == ["r1"]
 
 

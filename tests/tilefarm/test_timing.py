@@ -1,4 +1,4 @@
-"""Work named in headers, calls timed on both sides, and how far their clocks are apart."""
+"""TraceContext named in headers, calls timed on both sides, and how far their clocks are apart."""
 
 from __future__ import annotations
 
@@ -9,11 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tilefarm.clock import ManualClock
-from tilefarm.rpc.served import TRAILER, Exchange, Phase, Served, served_in
+from tilefarm.rpc.served_call import TRAILER, Exchange, Phase, ServedCall, served_in
 from tilefarm.rpc.timing import Watch, calling, note_phases, phase, serving, watching
-from tilefarm.watch.work import BAGGAGE, TRACEPARENT, Work, current_work, doing, work_of
+from tilefarm.watch.trace_context import (
+    BAGGAGE,
+    TRACEPARENT,
+    TraceContext,
+    context_of,
+    current_context,
+    doing,
+)
 
-WORK = Work.of("run-1").about("ab12", "run-1-7-1")
+WORK = TraceContext.of("run-1").about("ab12", "run-1-7-1")
 
 
 def test_work_travels_in_w3c_headers() -> None:
@@ -21,8 +28,8 @@ def test_work_travels_in_w3c_headers() -> None:
     version, trace, span, flags = headers[TRACEPARENT].split("-")
     assert (version, len(trace), len(span), flags) == ("00", 32, 16, "01")
     assert headers[BAGGAGE] == "run=run-1,candidate=ab12"
-    assert work_of(WORK.headers) == WORK
-    assert Work.of("run-1").trace_id == WORK.trace_id
+    assert context_of(WORK.headers) == WORK
+    assert TraceContext.of("run-1").trace_id == WORK.trace_id
 
 
 @pytest.mark.parametrize(
@@ -37,20 +44,20 @@ def test_work_travels_in_w3c_headers() -> None:
 def test_headers_that_name_no_work_are_passed_over(
     headers: tuple[tuple[str, str | bytes], ...],
 ) -> None:
-    assert work_of(headers) is None
+    assert context_of(headers) is None
 
 
 def test_words_of_strangers_in_the_baggage_are_passed_over() -> None:
     parent = WORK.headers[0]
-    told = work_of((parent, (BAGGAGE, "token=secret,run=two words,candidate=" + "x" * 65)))
+    told = context_of((parent, (BAGGAGE, "token=secret,run=two words,candidate=" + "x" * 65)))
     assert told is not None
     assert (told.run, told.candidate) == ("", "")
 
 
 def test_work_is_done_within_its_block() -> None:
     with doing(WORK):
-        assert current_work() == WORK
-    assert current_work() is None
+        assert current_context() == WORK
+    assert current_context() is None
 
 
 def test_work_of_a_generator_that_is_thrown_away_ends_elsewhere() -> None:
@@ -107,7 +114,9 @@ def test_nothing_is_timed_without_work() -> None:
     with serving(None, "sim0", ManualClock()) as timing, phase("queue"):
         assert timing is None
     with watching(Watch(taken.append, ManualClock())):
-        calling("Run")(((TRAILER, Served(component="x", arrived_seconds=0, seconds=1).to_bytes()),))
+        calling("Run")(
+            ((TRAILER, ServedCall(component="x", arrived_seconds=0, seconds=1).to_bytes()),)
+        )
     assert not taken
 
 
@@ -134,7 +143,7 @@ def test_a_trailer_of_another_shape_is_no_time(told: bytes) -> None:
 
 def test_of_very_many_phases_the_first_travel() -> None:
     phases = tuple(Phase(name=f"p{n}", began_seconds=n, ended_seconds=n + 1) for n in range(99))
-    served = Served(component="sim0", arrived_seconds=1e9, seconds=99, phases=phases)
+    served = ServedCall(component="sim0", arrived_seconds=1e9, seconds=99, phases=phases)
     told = served_in(((TRAILER, served.to_bytes()),))
     assert told is not None
     assert told.phases == phases[:16]

@@ -15,7 +15,7 @@ from tilefarm.digest import Digest
 from tilefarm.measurement import DeviceClock, RunFailure, Status
 from tilefarm.rpc import device_calls, tracker_calls, wire
 from tilefarm.rpc.codec import Codec, codec
-from tilefarm.rpc.nothing import Nothing
+from tilefarm.rpc.empty import Empty
 from tilefarm.v1 import device_pb2, tracker_pb2
 
 DIGEST_LISTS = st.lists(DIGESTS, max_size=3).map(tuple).map(device_calls.Digests)
@@ -96,7 +96,7 @@ CASES: dict[str, tuple[Codec[Any], st.SearchStrategy[Any]]] = {
         ),
     ),
     "deregister": (wire.DEREGISTER, REFS),
-    "deregistered": (wire.DEREGISTERED, st.just(Nothing())),
+    "deregistered": (wire.DEREGISTERED, st.just(Empty())),
     "acquire": (
         wire.ACQUIRE,
         st.builds(
@@ -126,8 +126,8 @@ CASES: dict[str, tuple[Codec[Any], st.SearchStrategy[Any]]] = {
         wire.RELEASE,
         st.builds(tracker_calls.Release, lease_id=NAMES, device_lost=st.booleans(), why=NAMES),
     ),
-    "released": (wire.RELEASED, st.just(Nothing())),
-    "list_devices": (wire.LIST_DEVICES, st.just(Nothing())),
+    "released": (wire.RELEASED, st.just(Empty())),
+    "list_devices": (wire.LIST_DEVICES, st.just(Empty())),
     "devices": (
         wire.DEVICES,
         st.builds(
@@ -145,10 +145,10 @@ CASES: dict[str, tuple[Codec[Any], st.SearchStrategy[Any]]] = {
         st.builds(tracker_calls.ListedRefusedRuns, runs=REFUSED_RUNS),
     ),
     "drain": (wire.DRAIN, st.builds(tracker_calls.Drain, name=NAMES, why=NAMES)),
-    "drained": (wire.DRAINED, st.just(Nothing())),
+    "drained": (wire.DRAINED, st.just(Empty())),
     "readmit": (wire.READMIT, st.builds(tracker_calls.Readmit, name=NAMES)),
-    "readmitted": (wire.READMITTED, st.just(Nothing())),
-    "get_capabilities": (wire.GET_CAPABILITIES, st.just(Nothing())),
+    "readmitted": (wire.READMITTED, st.just(Empty())),
+    "get_capabilities": (wire.GET_CAPABILITIES, st.just(Empty())),
     "capabilities": (
         wire.CAPABILITIES,
         st.builds(
@@ -194,7 +194,7 @@ CASES: dict[str, tuple[Codec[Any], st.SearchStrategy[Any]]] = {
         st.builds(device_calls.RunBatchReply, st.lists(records.RUN_REPLIES, max_size=3).map(tuple)),
     ),
     "check": (wire.CHECK, st.builds(device_calls.Check, claim=records.CLAIMS)),
-    "checked": (wire.CHECKED, st.just(Nothing())),
+    "checked": (wire.CHECKED, st.just(Empty())),
     "read": (wire.READ, st.builds(device_calls.Read, digest=DIGESTS)),
     "piece": (wire.PIECE, st.builds(device_calls.Piece, st.binary(max_size=8))),
 }

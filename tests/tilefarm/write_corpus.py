@@ -26,7 +26,7 @@ from tilefarm.v1 import device_pb2, tracker_pb2
 from tilefarm.watch.audit import AuditEntry, AuditFile, read_audit
 
 from device_server.tracker.state_file import TrackerState
-from device_server.tracker.table_state import Holding, Standing, TableChanges, TableState
+from device_server.tracker.table_state import AdministrativeState, Holding, TableChanges, TableState
 from driver.network.graph.grid import Grid
 from driver.program.deployed import read_program
 from driver.program.folder import CODE_FILE, CONSTANTS_FILE, MANIFEST_FILE
@@ -171,8 +171,8 @@ def _write_tracker_state(path: Path) -> None:
             ),
         ),
         standings=(
-            ("board1", Standing(readmissions=2, readmitting=True)),
-            ("board2", Standing(quarantine="it burns")),
+            ("board1", AdministrativeState(readmissions=2, readmitting=True)),
+            ("board2", AdministrativeState(quarantine="it burns")),
         ),
     )
     kept.save(TableChanges.of(state))

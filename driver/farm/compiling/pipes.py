@@ -20,7 +20,7 @@ from tilefarm.interpreter import python_command
 
 from driver.processes import kill_descendants
 
-_KEEPER: Final = "driver.farm.compiling.keeper"
+_REAPER: Final = "driver.farm.compiling.orphan_reaper"
 _END_SECONDS: Final = 5.0
 
 
@@ -31,7 +31,7 @@ class PipeChild:
         module: must begin its `main` with `far_ends`.
         pipes: how many.
         log: gets what it prints, appended.
-        kept: below a keeper (`keeper.py`), as it starts processes that may outlive it.
+        kept: below a reaper (`orphan_reaper.py`), as it starts processes that may outlive it.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class PipeChild:
             if kept:
                 self._life, end = socket.socketpair()
                 ends.append(theirs.enter_context(end).fileno())
-                command = python_command("-m", _KEEPER, str(end.fileno()), numbers, *command)
+                command = python_command("-m", _REAPER, str(end.fileno()), numbers, *command)
             with log.open("ab") as output:
                 self._process = subprocess.Popen(
                     command,
@@ -70,7 +70,7 @@ class PipeChild:
             return  # Its number may be somebody else's by now.
         if self._life is not None:
             with contextlib.suppress(OSError):  # it has ended already
-                self._life.shutdown(socket.SHUT_RDWR)  # the keeper ends them all
+                self._life.shutdown(socket.SHUT_RDWR)  # the reaper ends them all
         else:
             self._kill_now()
 

@@ -76,7 +76,7 @@ def main(
         start_thread(partial(_serve, pipe, log), name="slot", broken=_end)
     with contextlib.suppress(EOFError, OSError):
         control.recv()
-    # The keeper ends what Ray has started.
+    # The reaper ends what Ray has started.
 
 
 def start_ray(folder: Path, workers: int) -> None:

@@ -12,7 +12,7 @@ from tilefarm.errors import DataError
 from tilefarm.measurement import Status
 from tilefarm.plural import plural
 
-from compile_worker.trail import LastStep, Trail
+from compile_worker.progress_file import LastStep, ProgressFile
 from driver.farm.compiling.isolated_retry import ISOLATED_NBYTES
 from driver.farm.compiling.reproducers import Reproducer, Reproducers
 from driver.farm.compiling.worker import (
@@ -65,7 +65,7 @@ def replay(job: Job, limits: ReplayLimits, scratch: Path, *, module: str = CHILD
         scratch: a folder of its own.
         module: the child's program.
     """
-    trail, log = Trail(scratch / "trail"), scratch / "log"
+    trail, log = ProgressFile(scratch / "trail"), scratch / "log"
     worker = ProcessWorker(
         log, scratch, memory_nbytes=limits.memory_nbytes, module=module, trail=trail.path
     )

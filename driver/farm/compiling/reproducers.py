@@ -18,7 +18,7 @@ from tilefarm.errors import DataError, TilefarmError
 from tilefarm.measurement import Status
 from tilefarm.system_errors import unwritable
 
-from compile_worker.trail import LastStep, Trail
+from compile_worker.progress_file import LastStep, ProgressFile
 from driver.atomic_write import write_atomically
 from driver.farm.compiling.job_json import job_document, job_from_document
 
@@ -86,10 +86,10 @@ class Reproducers:
     def __init__(self, folder: Path) -> None:
         self._folder = folder.absolute()  # compile processes may be somewhere else
 
-    def trail(self, job: Job) -> Trail:
+    def trail(self, job: Job) -> ProgressFile:
         """Where a compile of the job may leave its trail."""
         self._folder.mkdir(parents=True, exist_ok=True)
-        return Trail(self._folder / f".trail-{job.digest.hex}")
+        return ProgressFile(self._folder / f".trail-{job.digest.hex}")
 
     def keep_failure(self, job: Job, failure: BuildFailure, last: LastStep) -> BuildFailure:
         """The failure with the step that it happened in, and the digest of what was kept of it.

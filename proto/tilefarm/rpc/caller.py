@@ -19,7 +19,7 @@ from tilefarm.rpc.status import RpcFailure, error_from
 from tilefarm.rpc.timing import calling
 from tilefarm.rpc.version import announcement
 from tilefarm.trust.tls import Credentials, TlsFolder
-from tilefarm.watch.work import work_headers
+from tilefarm.watch.trace_context import context_headers
 
 Options = tuple[tuple[str, int | str], ...]
 
@@ -154,7 +154,7 @@ class Caller:
 
     @property
     def _headers(self) -> tuple[tuple[str, str], ...]:
-        return self._metadata + work_headers()
+        return self._metadata + context_headers()
 
     def _error(self, failure: grpc.RpcError) -> TilefarmError:
         return error_from(cast(RpcFailure, failure), peer=self._peer, lost=self._lost)

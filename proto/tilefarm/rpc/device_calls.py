@@ -8,7 +8,7 @@ from typing import Final
 from tilefarm.digest import Digest
 from tilefarm.lease import Lease
 from tilefarm.measurement import Measurement, RunFailure, RunJob, TimelineEvent
-from tilefarm.watch.work import is_name
+from tilefarm.watch.trace_context import is_name
 
 MOST_RUNS: Final = 64
 """In one call."""

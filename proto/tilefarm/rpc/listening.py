@@ -24,7 +24,7 @@ from tilefarm.rpc.health import HealthOf, health_routes
 from tilefarm.rpc.reflection import reflection_routes
 from tilefarm.rpc.serving import Desk, Handlers, Route
 from tilefarm.rpc.takeover import lead_to, listening_sockets, share
-from tilefarm.trust.exposure import require_safe, why_not
+from tilefarm.trust.bind_policy import require_safe, why_not
 from tilefarm.trust.tls import Certificates, TlsFolder
 from tilefarm.watch.log import Level
 

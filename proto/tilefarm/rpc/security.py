@@ -7,11 +7,11 @@ from pathlib import Path
 
 from tilefarm.clock import Clock, SystemClock
 from tilefarm.errors import SettingsError
-from tilefarm.rpc.door import Door
+from tilefarm.rpc.authentication import Authentication
 from tilefarm.trust.credentials import current_tls
 from tilefarm.trust.revoked import RevokedCertificates
 from tilefarm.trust.tls import TlsFolder
-from tilefarm.trust.tokens import SharedSecret, TokenBook, TokenTable
+from tilefarm.trust.tokens import SharedSecret, TokenStore, TokenTable
 from tilefarm.watch.audit import AuditFile, AuditLog
 from tilefarm.watch.log import Log
 
@@ -27,19 +27,19 @@ class Security:
         revoked: certificates that are refused; None: none is.
     """
 
-    tokens: TokenBook
+    tokens: TokenStore
     tls: TlsFolder | None = None
     audit: Path | None = None
     revoked: RevokedCertificates | None = None
 
-    def door(self, log: Log, clock: Clock) -> Door:
-        """The door of such a server.
+    def authentication(self, log: Log, clock: Clock) -> Authentication:
+        """What lets calls in at such a server.
 
         Raises:
             SettingsError: the audit cannot be written.
         """
         audit = AuditFile(self.audit, log) if self.audit else AuditLog(log)
-        return Door(self.tokens, audit=audit, clock=clock, revoked=self.revoked)
+        return Authentication(self.tokens, audit=audit, clock=clock, revoked=self.revoked)
 
 
 def security(

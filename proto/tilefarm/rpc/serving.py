@@ -1,4 +1,4 @@
-"""The answering side of gRPC: handlers from records to records, behind a door.
+"""The answering side of gRPC: handlers from records to records, behind authentication.
 
 A handler takes a request record and who sent it, and gives a reply record or raises a
 TilefarmError; everything about gRPC (decoding, status codes, deadlines) happens here.
@@ -22,15 +22,15 @@ import grpc.aio
 from tilefarm.clock import Clock
 from tilefarm.errors import CapacityError, InfraError, ProtocolError, TilefarmError
 from tilefarm.rpc import status, timing
+from tilefarm.rpc.authentication import NEIGHBOUR, Arrival, Authentication
+from tilefarm.rpc.call_slots import CallSlots
 from tilefarm.rpc.connections import Connections
-from tilefarm.rpc.door import NEIGHBOUR, Door, Knock
 from tilefarm.rpc.methods import Method
-from tilefarm.rpc.places import Places
 from tilefarm.rpc.version import require_understood, version_in
 from tilefarm.trust.access import Identity
 from tilefarm.watch.log import Level, Log
-from tilefarm.watch.moderate import Moderate
-from tilefarm.watch.work import work_of
+from tilefarm.watch.rate_limit import RateLimit
+from tilefarm.watch.trace_context import context_of
 
 _Request = TypeVar("_Request")
 _Reply = TypeVar("_Reply")
@@ -98,7 +98,7 @@ class Desk:
 
     Attributes:
         component: the server's name, in its log and in traces.
-        door: who may call what.
+        authentication: who may call what.
         clock: times the calls.
         log: where faults inside handlers go, and who asked for more than there is.
         places: of calls that are answered at a time.
@@ -107,16 +107,16 @@ class Desk:
     """
 
     component: str
-    door: Door
+    authentication: Authentication
     clock: Clock
     log: Log
-    places: Places
+    places: CallSlots
     connections: Connections
     meter: Meter = unmetered
 
 
 class Handlers(_Handlers):
-    """GRPC's handlers for some routes; every other path is refused at the door as well."""
+    """GRPC's handlers for some routes; every other path is refused as well."""
 
     def __init__(self, routes: Iterable[Route[Any, Any]], desk: Desk) -> None:
         self._desk = desk
@@ -126,7 +126,7 @@ class Handlers(_Handlers):
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> Any:
         """The handler of a path."""
         path = handler_call_details.method
-        return self._rows.get(path) or _refusal(path, self._desk.door)
+        return self._rows.get(path) or _refusal(path, self._desk.authentication)
 
 
 @dataclass(slots=True)
@@ -134,12 +134,12 @@ class _Call:
     """One that is being answered; a caller who goes away has cancelled it.
 
     Attributes:
-        knock: what the door is shown.
+        arrival: what authentication is shown.
     """
 
     context: _Context
     metadata: Mapping[str, str | bytes]
-    knock: Knock
+    arrival: Arrival
     timing: timing.Timing | None
     code: grpc.StatusCode = grpc.StatusCode.CANCELLED
     caller: Identity | None = None
@@ -156,7 +156,7 @@ class _Excesses:
 
     def __init__(self, desk: Desk) -> None:
         self._log = desk.log
-        self._moderate = Moderate(desk.clock)
+        self._moderate = RateLimit(desk.clock)
 
     def note(self, call: _Call, method: str, error: Exception) -> None:
         """A call has failed; nothing if that was for another reason."""
@@ -169,7 +169,7 @@ class _Excesses:
                 level=Level.WARNING,
                 method=method,
                 user=call.caller.user,
-                peer=call.knock.peer,
+                peer=call.arrival.peer,
                 why=error.what,
                 not_told=passed_over or 0,
             )
@@ -184,7 +184,7 @@ def _handler(route: Route[Any, Any], desk: Desk, excesses: _Excesses) -> Any:
                 with _let_in(desk, method, call) as by:
                     reply = await answer(await _asked(desk, method, call, by), by)
                     if method.outcome is not None:
-                        desk.door.note(method, call.knock, by, method.outcome(reply))
+                        desk.authentication.note(method, call.arrival, by, method.outcome(reply))
                     return _well(call, method.reply.encode(reply))
             except Exception as error:
                 excesses.note(call, method.name, error)
@@ -215,8 +215,8 @@ def _answering(desk: Desk, method: Method[Any, Any], context: _Context) -> Itera
     """Time and count a call, and do it in the name of the work that its headers name."""
     began = desk.clock.seconds()
     metadata = _metadata(context)
-    with timing.serving(work_of(metadata.items()), desk.component, desk.clock) as timed:
-        call = _Call(context, metadata, _knock(method.path, context, metadata), timed)
+    with timing.serving(context_of(metadata.items()), desk.component, desk.clock) as timed:
+        call = _Call(context, metadata, _arrival(method.path, context, metadata), timed)
         try:
             yield call
         finally:
@@ -231,13 +231,13 @@ def _well(call: _Call, content: bytes) -> bytes:
     return content
 
 
-def _refusal(path: str, door: Door) -> Any:
+def _refusal(path: str, authentication: Authentication) -> Any:
     async def refuse(_: AsyncIterator[bytes], context: _Context) -> NoReturn:
         try:
-            door.admit(None, _knock(path, context, _metadata(context)))
+            authentication.admit(None, _arrival(path, context, _metadata(context)))
         except TilefarmError as error:
             await _answer_error(context, error)
-        raise AssertionError("no door lets in without a method")
+        raise AssertionError("nobody is let in without a method")
 
     return grpc.stream_unary_rpc_method_handler(refuse)
 
@@ -245,14 +245,14 @@ def _refusal(path: str, door: Door) -> Any:
 @contextmanager
 def _let_in(desk: Desk, method: Method[Any, Any], call: _Call) -> Iterator[Identity]:
     """Who calls, if they may; holds a place for the call."""
-    by = desk.door.admit(method, call.knock)
+    by = desk.authentication.admit(method, call.arrival)
     call.by(by)
     if not method.neighbours:  # whose clients are not ours: they name no version
         _require_terms(call)
     if by is NEIGHBOUR:
         place = desk.places.one_for_neighbours(method.name)
     else:
-        desk.connections.know(call.knock.peer)
+        desk.connections.know(call.arrival.peer)
         place = desk.places.one_for(by.user)
     with place:
         yield by
@@ -268,7 +268,7 @@ async def _asked(desk: Desk, method: Method[Any, Any], call: _Call, by: Identity
         raise ProtocolError(f"{method.name} without a message")
     request = _decoded(method, content)
     if method.subject is not None:
-        desk.door.note(method, call.knock, by, method.subject(request))
+        desk.authentication.note(method, call.arrival, by, method.subject(request))
     return request
 
 
@@ -297,11 +297,11 @@ def _metadata(context: _Context) -> Mapping[str, str | bytes]:
     return dict(context.invocation_metadata() or ())
 
 
-def _knock(path: str, context: _Context, metadata: Mapping[str, str | bytes]) -> Knock:
+def _arrival(path: str, context: _Context, metadata: Mapping[str, str | bytes]) -> Arrival:
     proofs = context.auth_context()
     pem = b"".join(proofs.get("x509_pem_cert", ()))
     uris = proofs.get("peer_spiffe_id", ()) if pem else None
-    return Knock(
+    return Arrival(
         path=path,
         authorization=str(metadata.get("authorization", "")),
         certificate=None if uris is None else b"".join(uris).decode(),

@@ -13,7 +13,7 @@ import grpc
 
 from tilefarm import errors
 from tilefarm.printable import printable, printable_lines
-from tilefarm.rpc.silence import silence
+from tilefarm.rpc.connection_errors import connection_error
 
 _Code = grpc.StatusCode
 
@@ -126,7 +126,7 @@ def error_from(
         return named(details, _text(pairs.get(HINT_KEY)))
     code = failure.code()
     if code in LOST_CODES:
-        return silence(f"{code.name}: {details}", peer=peer, lost=lost)
+        return connection_error(f"{code.name}: {details}", peer=peer, lost=lost)
     kind = _BY_CODE.get(code, errors.InfraError)
     return kind(f"{peer} failed the call ({code.name}: {details})")
 

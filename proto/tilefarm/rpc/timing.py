@@ -1,6 +1,6 @@
 """Times what is done for a call: phases on the side that serves, whole calls on the one that asks.
 
-Nothing is timed for a call that belongs to no work (`tilefarm.watch.work`).
+Nothing is timed for a call that belongs to no work (`tilefarm.watch.trace_context`).
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from tilefarm.clock import Clock
-from tilefarm.rpc.served import TRAILER, Exchange, Phase, Served, served_in
-from tilefarm.watch.work import Work, about, current_work, doing
+from tilefarm.rpc.served_call import TRAILER, Exchange, Phase, ServedCall, served_in
+from tilefarm.watch.trace_context import TraceContext, about, current_context, doing
 
 Trailer: TypeAlias = Iterable[tuple[str, str | bytes]]
 
@@ -42,7 +42,7 @@ class Timing:
     @property
     def served(self) -> bytes:
         """The call so far, as the caller is told."""
-        served = Served(
+        served = ServedCall(
             component=self.component,
             arrived_seconds=self.arrived_wall_seconds,
             seconds=self.now,
@@ -56,7 +56,7 @@ _TIMING: ContextVar[Timing | None] = ContextVar("timing", default=None)
 
 
 @contextmanager
-def serving(work: Work | None, component: str, clock: Clock) -> Iterator[Timing | None]:
+def serving(work: TraceContext | None, component: str, clock: Clock) -> Iterator[Timing | None]:
     """Answer a call in the name of some work; gives its timing, None if nobody wants it."""
     if work is None:
         yield None
@@ -84,7 +84,7 @@ def serving_part(candidate: str, request: str) -> Iterator[Timing | None]:
         if whole is None:
             yield None
             return
-        with serving(current_work(), whole.component, whole.clock) as timing:
+        with serving(current_context(), whole.component, whole.clock) as timing:
             if timing is not None:
                 timing.caller = whole.caller
             yield timing
@@ -138,7 +138,7 @@ def watching(watch: Watch | None) -> Iterator[None]:
 
 def calling(method: str) -> Callable[[Trailer | None], None]:
     """A call begins; what is returned takes the trailing metadata of its answer."""
-    watch, work = _WATCH.get(), current_work()
+    watch, work = _WATCH.get(), current_context()
     if watch is None or work is None:
         return _look_away
     sent = watch.clock.wall_seconds()

@@ -7,7 +7,7 @@ from typing import Final
 from tilefarm.measurement import RunJob
 from tilefarm.rpc import device_calls, tracker_calls
 from tilefarm.rpc.codec import codec
-from tilefarm.rpc.nothing import Nothing
+from tilefarm.rpc.empty import Empty
 from tilefarm.v1 import device_pb2 as dev
 from tilefarm.v1 import tracker_pb2 as trk
 
@@ -16,23 +16,23 @@ REGISTERED: Final = codec(trk.RegisterResponse, tracker_calls.Registered)
 HEARTBEAT: Final = codec(trk.HeartbeatRequest, tracker_calls.Heartbeat)
 HEARTBEAT_REPLY: Final = codec(trk.HeartbeatResponse, tracker_calls.HeartbeatReply)
 DEREGISTER: Final = codec(trk.DeregisterRequest, tracker_calls.DeviceRef)
-DEREGISTERED: Final = codec(trk.DeregisterResponse, Nothing)
+DEREGISTERED: Final = codec(trk.DeregisterResponse, Empty)
 ACQUIRE: Final = codec(trk.AcquireRequest, tracker_calls.Acquire)
 ACQUIRED: Final = codec(trk.AcquireResponse, tracker_calls.Acquired)
 RENEW: Final = codec(trk.RenewRequest, tracker_calls.Renew)
 RENEWED: Final = codec(trk.RenewResponse, tracker_calls.Renewed)
 RELEASE: Final = codec(trk.ReleaseRequest, tracker_calls.Release)
-RELEASED: Final = codec(trk.ReleaseResponse, Nothing)
-LIST_DEVICES: Final = codec(trk.ListDevicesRequest, Nothing)
+RELEASED: Final = codec(trk.ReleaseResponse, Empty)
+LIST_DEVICES: Final = codec(trk.ListDevicesRequest, Empty)
 DEVICES: Final = codec(trk.ListDevicesResponse, tracker_calls.Devices, states="devices")
 LIST_REFUSED_RUNS: Final = codec(trk.ListRefusedRunsRequest, tracker_calls.ListRefusedRuns)
 LISTED_REFUSED_RUNS: Final = codec(trk.ListRefusedRunsResponse, tracker_calls.ListedRefusedRuns)
 DRAIN: Final = codec(trk.DrainRequest, tracker_calls.Drain)
-DRAINED: Final = codec(trk.DrainResponse, Nothing)
+DRAINED: Final = codec(trk.DrainResponse, Empty)
 READMIT: Final = codec(trk.ReadmitRequest, tracker_calls.Readmit)
-READMITTED: Final = codec(trk.ReadmitResponse, Nothing)
+READMITTED: Final = codec(trk.ReadmitResponse, Empty)
 
-GET_CAPABILITIES: Final = codec(dev.GetCapabilitiesRequest, Nothing)
+GET_CAPABILITIES: Final = codec(dev.GetCapabilitiesRequest, Empty)
 CAPABILITIES: Final = codec(dev.GetCapabilitiesResponse, device_calls.Capabilities)
 FIND_MISSING: Final = codec(dev.FindMissingRequest, device_calls.Digests)
 MISSING: Final = codec(dev.FindMissingResponse, device_calls.Digests, digests="missing")
@@ -47,7 +47,7 @@ RUN_REPLY: Final = codec(dev.RunResponse, device_calls.RunReply)
 RUN_BATCH: Final = codec(dev.RunBatchRequest, device_calls.RunBatch)
 RUN_BATCH_REPLY: Final = codec(dev.RunBatchResponse, device_calls.RunBatchReply, replies="runs")
 CHECK: Final = codec(dev.CheckRequest, device_calls.Check)
-CHECKED: Final = codec(dev.CheckResponse, Nothing)
+CHECKED: Final = codec(dev.CheckResponse, Empty)
 READ: Final = codec(dev.ReadRequest, device_calls.Read)
 PIECE: Final = codec(dev.ReadResponse, device_calls.Piece)
 

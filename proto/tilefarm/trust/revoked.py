@@ -16,7 +16,7 @@ from typing import Final
 from tilefarm.documents import read_json
 from tilefarm.errors import CertificateError, SettingsError
 from tilefarm.trust.access import CertificateName
-from tilefarm.trust.reread import Reread
+from tilefarm.trust.hot_reload import HotReload
 from tilefarm.trust.validity import serial_of
 
 _VERSION: Final = 1
@@ -40,7 +40,7 @@ class RevokedCertificates:
     """
 
     def __init__(self, path: Path) -> None:
-        self._rows = Reread(path, _by_serial, _unusable)
+        self._rows = HotReload(path, _by_serial, _unusable)
 
     def require_good(self, pem: bytes) -> None:
         """Nothing if a certificate was not revoked.

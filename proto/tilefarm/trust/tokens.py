@@ -18,12 +18,12 @@ from tilefarm.digest import Digest
 from tilefarm.documents import read_json
 from tilefarm.errors import AccessError, SettingsError
 from tilefarm.trust.access import CALLING_ROLES, ROLE_NAMES, FarmRole, Identity, is_name
-from tilefarm.trust.reread import Reread
+from tilefarm.trust.hot_reload import HotReload
 
 _VERSION: Final = 1
 
 
-class TokenBook(Protocol):
+class TokenStore(Protocol):
     """Knows the farm's tokens."""
 
     def identity_of(self, token: str) -> Identity:
@@ -79,7 +79,7 @@ class TokenTable:
 
     def __init__(self, path: Path, clock: Clock) -> None:
         self._clock = clock
-        self._entries = Reread(path, _by_hash, _unusable)
+        self._entries = HotReload(path, _by_hash, _unusable)
 
     def identity_of(self, token: str) -> Identity:
         entry = self._entries.contents().get(Digest.of(token.encode()))

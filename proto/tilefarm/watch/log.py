@@ -2,7 +2,8 @@
 
 Keys mean the same everywhere: `run`, `candidate` (digest of the compile job), `artifact` (digest of
 the object), `lease`, `fence`, `device`, `user`. Whatever work the process is doing for somebody
-(`tilefarm.watch.work`) says its run and its candidate on each line. Secrets are never fields.
+(`tilefarm.watch.trace_context`) says its run and its candidate on each line. Secrets are never
+fields.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from enum import Enum, IntEnum
 from typing import Final, Protocol
 
 from tilefarm.clock import Clock, SystemClock
-from tilefarm.watch.work import current_work
+from tilefarm.watch.trace_context import current_context
 
 LONGEST_VALUE: Final = 4000
 """Characters of one value of a line; of longer ones, the beginning and the end are written."""
@@ -100,7 +101,7 @@ class LineLog:
             "event": event,
             "component": self._component,
         }
-        work = current_work()
+        work = current_context()
         said = {key: _cut(value) for key, value in fields.items()}
         line = _LINES[self._style.format]({**head, **(work.fields if work else {}), **said})
         # One write for the whole line, so that lines of several threads do not mix. A line that a

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tilefarm.address import is_loopback
 from tilefarm.errors import SettingsError
 from tilefarm.threads import Breakage, start_thread
-from tilefarm.trust.exposure import require_safe, why_not
+from tilefarm.trust.bind_policy import require_safe, why_not
 from tilefarm.trust.tls import TlsFolder
 from tilefarm.watch.log import Log
 from tilefarm.watch.metrics import Kind, Metric, Metrics, NoMetrics

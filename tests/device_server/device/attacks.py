@@ -30,14 +30,14 @@ from tilefarm.measurement import BufferSpec, Role, RunFailure, RunJob, Status, W
 from tilefarm.rpc.device_calls import RunReply
 
 from device_server.device import elf, executor, quarantined
-from device_server.device.arrivals import Arrivals
 from device_server.device.clock_history import ClockHistory
 from device_server.device.elf import Machine
-from device_server.device.incoming import MOST_CUT
-from device_server.device.journal import RunJournal
+from device_server.device.idempotency_cache import IdempotencyCache
 from device_server.device.quarantined import QuarantinedRuns
 from device_server.device.store import BlobStore, StoreLimits
 from device_server.device.tenant_blobs import Senders
+from device_server.device.upload_statistics import UploadStatistics
+from device_server.device.uploads import MOST_CUT
 from device_server.runner.frames import LONGEST_TEXT, MOST_EVENTS, FailedReply, read_reply
 from device_server.runner.last_words import LastWords
 from device_server.tenancy import OWN
@@ -145,7 +145,7 @@ def _(lab: Lab) -> Found:
     return FORGOTTEN
 
 
-def times_run(journal: RunJournal, requests: Sequence[str], reply: RunReply) -> int:
+def times_run(cache: IdempotencyCache, requests: Sequence[str], reply: RunReply) -> int:
     """How often a job is run that is asked for under these names, one after another."""
     runs = []
 
@@ -155,7 +155,7 @@ def times_run(journal: RunJournal, requests: Sequence[str], reply: RunReply) -> 
 
     async def story() -> None:
         for request in requests:
-            assert await journal.answer(OWN, request, JOB, run) == reply
+            assert await cache.answer(OWN, request, JOB, run) == reply
             await asyncio.sleep(0)
 
     asyncio.run(story())
@@ -165,7 +165,7 @@ def times_run(journal: RunJournal, requests: Sequence[str], reply: RunReply) -> 
 @attack("answers of a device")
 def _(lab: Lab) -> Found:
     requests = ("r1", "r2", "r3", "r3", "r2", "r1")
-    assert times_run(RunJournal(capacity=2), requests, FAILED) == 4
+    assert times_run(IdempotencyCache(capacity=2), requests, FAILED) == 4
     return FORGOTTEN
 
 
@@ -173,29 +173,29 @@ def _(lab: Lab) -> Found:
 def _(lab: Lab) -> Found:
     crash = RunFailure(artifact=JOB.artifact, status=Status.RUN_CRASH, why="x" * 600)
     requests = ("r1", "r2", "r2", "r1")
-    assert times_run(RunJournal(capacity_nbytes=KIB), requests, RunReply(outcome=crash)) == 3
+    assert times_run(IdempotencyCache(capacity_nbytes=KIB), requests, RunReply(outcome=crash)) == 3
     return FORGOTTEN
 
 
 @attack("runs that wait for their turn on a device")
 def _(lab: Lab) -> Found:
     async def story() -> BusyError:
-        journal, end = RunJournal(under_way=2), asyncio.Event()
+        cache, end = IdempotencyCache(under_way=2), asyncio.Event()
 
         async def run() -> RunReply:
             await end.wait()
             return FAILED
 
         for request in ("r1", "r2"):
-            caller = asyncio.create_task(journal.answer(OWN, request, JOB, run))
+            caller = asyncio.create_task(cache.answer(OWN, request, JOB, run))
             await asyncio.sleep(0)
             caller.cancel()  # the run stays
         with pytest.raises(BusyError) as error:
-            await journal.answer(OWN, "r3", JOB, run)
+            await cache.answer(OWN, "r3", JOB, run)
         end.set()
-        await journal.answer(OWN, "r1", JOB, run)
+        await cache.answer(OWN, "r1", JOB, run)
         await asyncio.sleep(0)
-        await journal.answer(OWN, "r3", JOB, run)
+        await cache.answer(OWN, "r3", JOB, run)
         return error.value
 
     error = asyncio.run(story())
@@ -301,7 +301,7 @@ def _(lab: Lab) -> Found:
 
 @attack("blobs that no run has used yet")
 def _(lab: Lab) -> Found:
-    kept = Arrivals()
+    kept = UploadStatistics()
     digests = [Digest.of(struct.pack("I", n)) for n in range(4097)]
     kept.note(digests)
     assert kept.used(digests[:1]) == (1, 0)

@@ -12,12 +12,12 @@ from tilefarm.digest import Digest
 from tilefarm.lease import DeviceInfo, ticket_of
 from tilefarm.rpc.device_calls import Claim
 
-from device_server.device.condition import Condition
-from device_server.device.gate import FenceGate
+from device_server.device.fencing import FenceGate
+from device_server.device.health_state import HealthState
 from device_server.device.heartbeat import Heartbeats
-from device_server.device.odometer import Odometer
 from device_server.device.quarantined import QuarantinedRuns
 from device_server.device.registration import Registration, pause_seconds
+from device_server.device.usage_counters import UsageCounters
 from device_server.tenancy import Tenancy
 
 SECRET = b"of the device"
@@ -47,7 +47,7 @@ def test_a_silent_tracker_is_waited_for_but_not_for_ever(tmp_path: Path) -> None
     """It may start again meanwhile; after that the device is nobody's."""
     clock, gate, events = ManualClock(), FenceGate("e", SECRET), list[str]()
     tenancy = leased(gate)
-    odometer = Odometer(clock)
+    counters = UsageCounters(clock)
 
     def log(event: str, **_: object) -> None:
         events.append(event)
@@ -59,8 +59,8 @@ def test_a_silent_tracker_is_waited_for_but_not_for_ever(tmp_path: Path) -> None
             lambda: INFO,
             Heartbeats(
                 gate,
-                Condition(),
-                usage=lambda: odometer.usage,
+                HealthState(),
+                usage=lambda: counters.usage,
                 refused=QuarantinedRuns(tmp_path / "quarantined.json", log, clock, device="sim0"),
                 readmit=lambda: None,
             ),

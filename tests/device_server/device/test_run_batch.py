@@ -17,10 +17,10 @@ from tilefarm.measurement import BufferSpec, Measurement, Role, RunFailure, RunJ
 from tilefarm.rpc import device_calls, methods
 from tilefarm.rpc.caller import CHUNK_NBYTES, Caller
 from tilefarm.rpc.device_calls import RunReply
-from tilefarm.rpc.served import Exchange
+from tilefarm.rpc.served_call import Exchange
 from tilefarm.rpc.timing import Watch, watching
 from tilefarm.rpc.version import Version
-from tilefarm.watch.work import Work, current_work, doing
+from tilefarm.watch.trace_context import TraceContext, current_context, doing
 
 from device_server.device import served_device, servicer
 from device_server.device.batch import Ask
@@ -188,10 +188,10 @@ def test_a_device_that_answers_more_than_was_asked_is_out_of_protocol(
 def test_each_run_is_logged_and_traced_as_its_candidates(
     farm: Farm, runner: FakeRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    logged: list[tuple[str, Work | None]] = []
-    monkeypatch.setattr(farm, "log", lambda event, **_: logged.append((event, current_work())))
+    logged: list[tuple[str, TraceContext | None]] = []
+    monkeypatch.setattr(farm, "log", lambda event, **_: logged.append((event, current_context())))
     calls: list[Exchange] = []
-    lease, work = leased(farm, runner), Work.of("run-1")
+    lease, work = leased(farm, runner), TraceContext.of("run-1")
     with (
         doing(work),
         watching(Watch(calls.append, SystemClock())),

@@ -20,10 +20,10 @@ from tilefarm.clock import ManualClock
 from tilefarm.errors import AccessError, BusyError, UnreachableError
 from tilefarm.measurement import BufferSpec, Role
 from tilefarm.rpc import device_calls, listening, methods, tracker_calls
+from tilefarm.rpc.authentication import Arrival, Authentication
+from tilefarm.rpc.call_slots import MOST_OF_NEIGHBOURS, CallSlots
 from tilefarm.rpc.caller import authorization
-from tilefarm.rpc.door import Door, Knock
-from tilefarm.rpc.places import MOST_OF_NEIGHBOURS, Places
-from tilefarm.rpc.served import Phase, Served, served_in
+from tilefarm.rpc.served_call import Phase, ServedCall, served_in
 from tilefarm.rpc.takeover import listening_sockets
 from tilefarm.rpc.version import announcement
 from tilefarm.trust.access import FarmRole, Identity
@@ -34,7 +34,7 @@ from tilefarm.watch.prometheus import PrometheusMetrics
 
 from device_server.device import server as device_server
 from device_server.device import servicer
-from device_server.server import moderated
+from device_server.server import rate_limited_log
 from device_server.tracker import server as tracker_server
 from device_server.tracker.client import TrackerClient
 
@@ -117,7 +117,7 @@ def _(lab: Lab) -> Found:
 
 @attack("calls without a token, of one method")
 def _(lab: Lab) -> Found:
-    places = Places(2)
+    places = CallSlots(2)
     with ExitStack() as owned:
         for _ in range(MOST_OF_NEIGHBOURS):
             owned.enter_context(places.one_for_neighbours("Check"))
@@ -188,15 +188,15 @@ def _(lab: Lab) -> Found:
 @attack("phases of a call")
 def _(lab: Lab) -> Found:
     phase = Phase(name="p" * 100, began_seconds=0.0, ended_seconds=1.0)
-    told = Served(component="c", arrived_seconds=0.0, seconds=1.0, phases=(phase,) * 17)
+    told = ServedCall(component="c", arrived_seconds=0.0, seconds=1.0, phases=(phase,) * 17)
     heard = served_in([("tilefarm-served-bin", told.to_bytes())])
     assert heard is not None
     assert len(heard.phases) == 16
     return Found("the first are told", "who asks")
 
 
-def knock(door: Door, times: int, user: str, path: str = "/x") -> None:
-    said = Knock(path=path, authorization="Bearer " + user, certificate=None, peer="p", pem=b"")
+def knock(door: Authentication, times: int, user: str, path: str = "/x") -> None:
+    said = Arrival(path=path, authorization="Bearer " + user, certificate=None, peer="p", pem=b"")
     for _ in range(times):
         with pytest.raises(AccessError):
             door.admit(None, said)
@@ -213,7 +213,10 @@ class _Tokens:
 
 def refusals(user: str) -> list[AuditEntry]:
     entries: list[AuditEntry] = []
-    door, most = Door(_Tokens(), audit=entries.append, clock=(clock := ManualClock())), 100
+    door, most = (
+        Authentication(_Tokens(), audit=entries.append, clock=(clock := ManualClock())),
+        100,
+    )
     knock(door, most + 50, user, path="/" + "x" * 5000)
     assert len(entries) == most
     clock.advance(1.0)
@@ -245,8 +248,8 @@ def _(lab: Lab) -> Found:
 @attack("a subject in the audit")
 def _(lab: Lab) -> Found:
     entries: list[AuditEntry] = []
-    door = Door(_Tokens(), audit=entries.append, clock=ManualClock())
-    said = Knock(path="/x", authorization="", certificate=None, peer="p")
+    door = Authentication(_Tokens(), audit=entries.append, clock=ManualClock())
+    said = Arrival(path="/x", authorization="", certificate=None, peer="p")
     ann = Identity(user="ann", roles=frozenset())
     door.note(methods.RUN_BATCH, said, ann, "s" * 10_000)
     assert len(entries[0].subject) == 8192
@@ -310,12 +313,12 @@ def _(lab: Lab) -> Found:
 def _(lab: Lab) -> Found:
     events: list[dict[str, object]] = []
     clock = ManualClock()
-    log = moderated.moderated(lambda event, **fields: events.append(fields), clock)
-    for _ in range(moderated.MOST_LINES_AT_ONCE + 7):
+    log = rate_limited_log.rate_limited(lambda event, **fields: events.append(fields), clock)
+    for _ in range(rate_limited_log.MOST_LINES_AT_ONCE + 7):
         log("ran")
     log("other")
-    assert len(events) == moderated.MOST_LINES_AT_ONCE + 1
-    clock.advance(1 / moderated.LINES_PER_SECOND)
+    assert len(events) == rate_limited_log.MOST_LINES_AT_ONCE + 1
+    clock.advance(1 / rate_limited_log.LINES_PER_SECOND)
     log("ran")
     log("ran")
     assert [fields.get("not_told") for fields in events[-2:]] == [None, 7]

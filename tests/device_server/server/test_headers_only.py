@@ -14,9 +14,9 @@ from kit.farm.crowd import connect, silent_calls
 from kit.farm.in_process import CREDENTIALS, TOKEN, Farm, Server, eventually
 from tilefarm.errors import BusyError, UnreachableError
 from tilefarm.rpc import methods, serving
+from tilefarm.rpc.call_slots import CallSlots
 from tilefarm.rpc.caller import authorization
 from tilefarm.rpc.methods import Method
-from tilefarm.rpc.places import Places
 from tilefarm.rpc.version import announcement
 
 from device_server.tracker import server
@@ -107,7 +107,7 @@ def test_reflection_that_nobody_asks_ends(tracker: Server, monkeypatch: pytest.M
 
 
 def test_a_user_may_have_half_of_the_places() -> None:
-    places = Places(4)
+    places = CallSlots(4)
     with ExitStack() as owned:
         owned.enter_context(places.one_for("ann"))
         with places.one_for("ann"), pytest.raises(BusyError, match="ann has 2 calls under way"):

@@ -24,8 +24,8 @@ from tilefarm.trust.tls import Credentials
 from tilefarm.watch.operations import Operations
 
 from device_server.device.client import DeviceClient
-from device_server.device.condition import Condition
 from device_server.device.health import health_of
+from device_server.device.health_state import HealthState
 from device_server.tracker.client import TrackerClient
 
 CODE = Elf().build()
@@ -114,7 +114,7 @@ def test_who_watches_hears_of_changes(tracker: Server) -> None:
 
 def test_a_device_in_trouble_does_not_serve(farm: Farm) -> None:
     assert told_by_the_stub(farm.device("sim0").address, methods.DEVICE) == Health.SERVING
-    condition = Condition()
+    condition = HealthState()
     for service in ("", methods.DEVICE):
         assert health_of(service, condition) is Health.SERVING
     assert health_of(methods.TRACKER, condition) is Health.SERVICE_UNKNOWN

@@ -21,7 +21,7 @@ from tilefarm.lease import DeviceInfo
 from tilefarm.names import CountingIds
 from tilefarm.rpc import methods, wire
 from tilefarm.rpc.caller import MOST_REPLY_NBYTES
-from tilefarm.rpc.nothing import Nothing
+from tilefarm.rpc.empty import Empty
 from tilefarm.rpc.tracker_calls import (
     Acquire,
     Devices,
@@ -35,6 +35,7 @@ from tilefarm.rpc.tracker_calls import (
 )
 
 from device_server.tracker import deadlines, idle, rates, registry, standings, state_file, waiting
+from device_server.tracker.administrative_states import AdministrativeStates
 from device_server.tracker.admission import (
     LONGEST_PORTRAIT,
     LONGEST_REASON,
@@ -44,15 +45,14 @@ from device_server.tracker.admission import (
     require_modest,
     require_possible,
 )
+from device_server.tracker.call_rate_limit import CallRateLimit
 from device_server.tracker.device_states import LONGEST_OWNER
 from device_server.tracker.leases import LeaseTable
-from device_server.tracker.pace import MOST_MARKS, Pace
-from device_server.tracker.rates import CallRates
 from device_server.tracker.refused import MOST_REFUSED
 from device_server.tracker.registry import MOST_DEVICES
 from device_server.tracker.shares import MOST_CHANGED, Claimant, Shares
-from device_server.tracker.standings import Standings
 from device_server.tracker.state_file import TrackerState
+from device_server.tracker.usage_rate import MOST_MARKS, UsageRate
 from device_server.tracker.waiting import MOST_LEFT, WaitingLine
 
 TARGET: Final = Digest.of(b"target")
@@ -186,7 +186,7 @@ def _(lab: Lab) -> Found:
         ask(methods.REGISTER, register())
         ask(methods.HEARTBEAT, Heartbeat(name="d", epoch="e", resting=long, quarantine=long))
         ask(methods.DRAIN, Drain(name="d", why=long))
-        (state,) = ask(methods.LIST_DEVICES, Nothing()).states
+        (state,) = ask(methods.LIST_DEVICES, Empty()).states
     for told in (state.resting, state.quarantine, state.draining):
         assert told == long[:-1]
     return CUT
@@ -194,7 +194,7 @@ def _(lab: Lab) -> Found:
 
 @attack("marks of a device's pace")
 def _(lab: Lab) -> Found:
-    pace = Pace()
+    pace = UsageRate()
     for runs in range(3 * MOST_MARKS):
         pace.hear(Usage(runs=runs, busy_seconds=1.0, up_seconds=1.0))
     assert pace.lately is not None
@@ -280,7 +280,7 @@ def _(lab: Lab) -> Found:
 
 @attack("users who lost a device")
 def _(lab: Lab) -> Found:
-    kept = Standings(2)
+    kept = AdministrativeStates(2)
     for number in range(20):
         kept.lost("d", user=f"u{number}", owner="o" * 1000, why="w" * 300)
     assert len(kept.of("d").lost_by) == 16
@@ -369,7 +369,7 @@ def _(lab: Lab) -> Found:
 @attack("users whose calls a tracker counts")
 def _(lab: Lab) -> Found:
     lab.patch.setattr(rates, "MOST_USERS", 2)
-    kept = CallRates(1.0, ManualClock())
+    kept = CallRateLimit(1.0, ManualClock())
     for user in ("ann", "bob", "ann2", "ann"):
         kept.take(user)
     for user in ("ann2", "ann"):

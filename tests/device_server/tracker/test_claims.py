@@ -21,9 +21,9 @@ from device_server.tracker import claims
 from device_server.tracker.claims import Patience, wanted
 from device_server.tracker.leases import LeaseTable
 from device_server.tracker.limits import TableLimits
-from device_server.tracker.line import Place, in_turn
 from device_server.tracker.ranked import Ranked
 from device_server.tracker.shares import Claimant
+from device_server.tracker.wait_queue import Ticket, in_turn
 
 TARGET = Digest.of(b"target")
 PATIENCE = Patience(settle_seconds=2.0, turn_seconds=10.0)
@@ -40,7 +40,7 @@ class Job:
     labels: tuple[tuple[str, str], ...] = ()
     lends: bool = True
     leases: list[Lease] = field(default_factory=list)
-    waiting: list[Place] = field(default_factory=list)
+    waiting: list[Ticket] = field(default_factory=list)
 
     @property
     def wish(self) -> Acquire:
@@ -95,7 +95,7 @@ class SharedFarm:
         while len(job.leases) + len(job.waiting) < job.wants:
             self.number += 1
             job.waiting.append(
-                Place(
+                Ticket(
                     wish=job.wish,
                     user=job.claimant.user,
                     number=self.number,
@@ -104,10 +104,10 @@ class SharedFarm:
             )
 
     @property
-    def line(self) -> list[Place]:
+    def line(self) -> list[Ticket]:
         return [place for job in self.jobs for place in job.waiting]
 
-    def serve(self, heir: Place | None = None) -> None:
+    def serve(self, heir: Ticket | None = None) -> None:
         """As the tracker's line does."""
         moved = True
         while moved:

@@ -12,7 +12,7 @@ from tilefarm.measurement import Status
 from tilefarm.trace import Step, Trace
 
 from compile_worker.machines.known import MACHINES
-from compile_worker.trail import LastStep
+from compile_worker.progress_file import LastStep
 from driver import cli
 from driver.farm.compiling.reproducers import Reproducer, Reproducers
 

@@ -18,10 +18,10 @@ from tilefarm.measurement import Measurement, RunFailure, RunJob
 
 from device_server.tracker.client import TrackerClient
 from device_server.tracker.limits import TableLimits
+from driver.farm.clock_baselines import ClockBaselines
 from driver.farm.comparable import comparable, reference_among, why_left_out
 from driver.farm.farms import RemoteFarm
 from driver.farm.leases import Leases
-from driver.farm.paces import Paces
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_a_device_is_told_by_the_pace_that_it_has_now(farm: Farm) -> None:
     runner = Paced(10)
     farm.device("a", tracker=tracker, runner=runner, settings=watched)
     with closing(leases_on(farm, tracker)) as leases, closing(leases_on(farm, tracker)) as others:
-        leases.keep_to_one_clock(None, paces := Paces())
+        leases.keep_to_one_clock(None, paces := ClockBaselines())
         eventually(lambda: names_at(tracker) == {"a"})
         leases.release(leases.acquire(5.0))
         runner.microseconds = 7
@@ -163,7 +163,7 @@ def test_a_device_is_told_by_the_pace_that_it_has_now(farm: Farm) -> None:
 
 def test_a_search_that_goes_on_knows_the_pace_that_its_devices_had(farm: Farm) -> None:
     with closing(leases_on(farm, farm.tracker(), a=20, b=10, c=20)) as leases:
-        leases.keep_to_one_clock(None, Paces({"a": 1e-5, "gone": 1e-5}))
+        leases.keep_to_one_clock(None, ClockBaselines({"a": 1e-5, "gone": 1e-5}))
         assert {leases.acquire(5.0).device.name for _ in range(2)} == {"a", "b"}
         with pytest.raises(NoDeviceError, match=r"c its known kernel takes 100\.0% more time"):
             leases.acquire(0.5)

@@ -294,7 +294,7 @@ def test_of_several_it_is_found_out_which() -> None:
 
 
 def test_an_answer_of_earlier_is_as_old_as_the_first_asking() -> None:
-    """What ran before a silence is answered from the device's journal when it is asked again."""
+    """What ran before a silence is answered from the device's cache when it is asked again."""
     device = Device(outcome=measurement(run=0.9), faults=[silence()])
     measurer = device.measurer()
     assert len(measurer.run(orders(4, 5))) == 1

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kit.reports.observed import assert_sound_trace, events_of
 from kit.reports.summaries import a_summary
-from tilefarm.rpc.served import Exchange, Phase, Served
-from tilefarm.watch.work import Work
+from tilefarm.rpc.served_call import Exchange, Phase, ServedCall
+from tilefarm.watch.trace_context import TraceContext
 
 from driver.report.aligned import aligned
 from driver.report.trace import chrome_trace
@@ -37,8 +37,10 @@ def exchange(
         method=method,
         sent_seconds=sent + ORIGIN,
         came_seconds=came + ORIGIN,
-        served=Served(component="sim0", arrived_seconds=arrived, seconds=seconds, phases=phases),
-        work=Work.of("run-1").about(candidate, ""),
+        served=ServedCall(
+            component="sim0", arrived_seconds=arrived, seconds=seconds, phases=phases
+        ),
+        work=TraceContext.of("run-1").about(candidate, ""),
     )
 
 
@@ -52,7 +54,7 @@ def test_the_call_that_travelled_least_sets_the_clock() -> None:
     quick = exchange(10, 11.002, skew=5)
     late = replace(
         exchange(20, 24),
-        served=Served(component="sim0", arrived_seconds=ORIGIN + 20.1 + 5, seconds=1),
+        served=ServedCall(component="sim0", arrived_seconds=ORIGIN + 20.1 + 5, seconds=1),
     )
     _, span = aligned([quick, late], ORIGIN)
     assert span.begin_seconds == pytest.approx(20.1)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from kit.reports.summaries import a_summary
-from tilefarm.rpc.served import Exchange, Phase, Served
-from tilefarm.watch.work import Work
+from tilefarm.rpc.served_call import Exchange, Phase, ServedCall
+from tilefarm.watch.trace_context import TraceContext
 
 from driver.report.gantt_chart import gantt_chart
 from driver.report.trace import chrome_trace
@@ -31,7 +31,7 @@ def a_span(begin: float, kind: str = "run", candidate: str = "c1") -> Span:
 
 def a_call(sent: float, *, skew: float = 0.0) -> Exchange:
     phases = (Phase(name="queue", began_seconds=0.0, ended_seconds=0.25, part="runner"),)
-    served = Served(
+    served = ServedCall(
         component="sim0",
         arrived_seconds=sent + 0.5 + skew,
         seconds=1.0,
@@ -43,7 +43,7 @@ def a_call(sent: float, *, skew: float = 0.0) -> Exchange:
         sent_seconds=sent,
         came_seconds=sent + 2.0,
         served=served,
-        work=Work.of("r").about("c1", ""),
+        work=TraceContext.of("r").about("c1", ""),
     )
 
 

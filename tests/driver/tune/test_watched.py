@@ -11,7 +11,7 @@ from kit.reports.observed import log_lines
 from kit.reports.summaries import a_summary
 from tilefarm.clock import ManualClock, SystemClock
 from tilefarm.watch.operations import Operations
-from tilefarm.watch.work import current_work
+from tilefarm.watch.trace_context import current_context
 
 from driver.report.terminal.ended import Ended, Shown
 from driver.run_events import (
@@ -118,12 +118,12 @@ def test_what_a_run_does_is_its_work_and_nobody_elses() -> None:
     with watched(
         Operations(), lambda event: None, run_id="run-7", clock=ManualClock(), wall_origin=0.0
     ):
-        work = current_work()
+        work = current_context()
         assert work is not None
         assert work.run == "run-7"
         seen: list[object] = []
-        other = threading.Thread(target=lambda: seen.append(current_work()))
+        other = threading.Thread(target=lambda: seen.append(current_context()))
         other.start()
         other.join()
     assert seen == [None]
-    assert current_work() is None
+    assert current_context() is None

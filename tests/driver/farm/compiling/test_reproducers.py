@@ -17,7 +17,7 @@ from tilefarm.trace import Step, Trace
 
 from compile_worker.ir.parser import parse
 from compile_worker.machines.known import MACHINES
-from compile_worker.trail import LastStep, Trail
+from compile_worker.progress_file import LastStep, ProgressFile
 from compile_worker.worker import Result
 from driver.farm.compiling.executor import Builds, Workers
 from driver.farm.compiling.job_json import job_document, job_from_document
@@ -188,7 +188,7 @@ def test_a_trail_that_cannot_be_written_is_no_trail(tmp_path: Path) -> None:
     (made,) = worker.compile([job("add")], 60.0)
     worker.close()
     assert isinstance(made, Artifact)
-    assert Trail(nowhere).read() == LastStep()
+    assert ProgressFile(nowhere).read() == LastStep()
 
 
 def test_a_process_that_grew_old_is_followed_by_another(tmp_path: Path) -> None:
