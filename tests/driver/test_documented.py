@@ -84,6 +84,37 @@ def test_sources_in_readmes_exist(readme: Path) -> None:
         assert any(path.endswith(f"/{name}") for path in files), name
 
 
+LISTED = ("proto", "device_server", "tuner")
+"""Packages whose READMEs name every file; larger ones name every folder."""
+
+
+def test_readmes_name_every_file_or_folder() -> None:
+    maps = {readme.parent: readme.read_text() for readme in READMES}
+    missing = [
+        str(module.relative_to(ROOT))
+        for package in PACKAGES
+        for module in package.rglob("*.py")
+        if "_pb2" not in module.name and (package.name in LISTED or module.stem == "__init__")
+        if (named := name_in_a_map(module)) and not re.search(named, map_of(module, maps))
+    ]
+    assert not missing
+
+
+def name_in_a_map(module: Path) -> str:
+    """How a README names a module, or the folder whose it is; empty if that need not be."""
+    if module.stem == "__main__":
+        return ""
+    if module.stem == "__init__":
+        return rf"\b{module.parent.name}/"
+    return rf"\b{re.escape(module.name)}\b"
+
+
+def map_of(module: Path, maps: dict[Path, str]) -> str:
+    """The README next above a module; that of a folder is above the folder."""
+    folder = module.parent.parent if module.stem == "__init__" else module.parent
+    return next((maps[each] for each in (folder, *folder.parents) if each in maps), "")
+
+
 def test_the_drivers_map_is_short_and_has_all_rooms() -> None:
     driver = ROOT / "driver"
     text = (driver / "README.md").read_text()
