@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from tilefarm.clock import Clock
 from tilefarm.watch.log import Log
 
+from device_server.device.blob_store import BlobStore
 from device_server.device.quarantined import QuarantinedRuns
 from device_server.device.secret import device_secret
 from device_server.device.settings import DeviceSettings
 from device_server.device.spoiled import SpoiledFence
-from device_server.device.store import BlobStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,12 +21,12 @@ from tilefarm.trust.signing import Signatures
 from tilefarm.watch.log import Level, Log
 
 from device_server.device.admission import require_modest
+from device_server.device.blob_store import BlobStore
 from device_server.device.executor import Executor
 from device_server.device.fencing import FenceGate
 from device_server.device.health_monitor import HealthMonitor
 from device_server.device.idempotency_cache import IdempotencyCache
 from device_server.device.spoiled import SpoiledFence
-from device_server.device.store import BlobStore
 from device_server.device.tenant_blobs import Senders, TenantBlobs
 from device_server.device.upload_statistics import UploadStatistics
 from device_server.device.uploads import BlobWriter

@@ -11,9 +11,9 @@ from tilefarm.errors import SettingsError
 from tilefarm.target import Target
 from tilefarm.trust.access import is_name
 
+from device_server.device.blob_store import StoreLimits
 from device_server.device.health_monitor import MonitorLimits
 from device_server.device.hooks import NO_HOOKS, Hooks
-from device_server.device.store import StoreLimits
 
 _EVERYWHERE: Final = ("0.0.0.0", "[::]")
 

@@ -17,8 +17,8 @@ from typing import Final
 from tilefarm.digest import Digest
 from tilefarm.errors import MissingBlobError
 
+from device_server.device.blob_store import BlobStore
 from device_server.device.offload import offloaded
-from device_server.device.store import BlobStore
 from device_server.device.uploads import BlobWriter
 
 MOST_KNOWN: Final = 1 << 16

@@ -32,8 +32,8 @@ from tilefarm.measurement import (
 )
 from tilefarm.trust.tls import Credentials
 
+from device_server.device.blob_store import StoreLimits
 from device_server.device.client import DeviceClient
-from device_server.device.store import StoreLimits
 from device_server.tracker.client import TrackerClient
 from device_server.tracker.limits import TableLimits
 

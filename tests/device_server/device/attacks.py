@@ -30,11 +30,11 @@ from tilefarm.measurement import BufferSpec, Role, RunFailure, RunJob, Status, W
 from tilefarm.rpc.device_calls import RunReply
 
 from device_server.device import elf, executor, quarantined
+from device_server.device.blob_store import BlobStore, StoreLimits
 from device_server.device.clock_history import ClockHistory
 from device_server.device.elf import Machine
 from device_server.device.idempotency_cache import IdempotencyCache
 from device_server.device.quarantined import QuarantinedRuns
-from device_server.device.store import BlobStore, StoreLimits
 from device_server.device.tenant_blobs import Senders
 from device_server.device.upload_statistics import UploadStatistics
 from device_server.device.uploads import MOST_CUT

@@ -24,8 +24,8 @@ from tilefarm.rpc.caller import CHUNK_NBYTES, Caller
 from tilefarm.rpc.version import Version
 
 from device_server.device import served_device
+from device_server.device.blob_store import StoreLimits
 from device_server.device.client import DeviceClient
-from device_server.device.store import StoreLimits
 from device_server.tracker.client import TrackerClient
 
 CODE = Elf().build()

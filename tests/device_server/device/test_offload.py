@@ -16,9 +16,9 @@ from tilefarm.errors import LeaseError
 from tilefarm.measurement import BufferSpec, Measurement, Role, RunFailure, RunJob
 
 from device_server.device import elf
+from device_server.device.blob_store import BlobStore
 from device_server.device.client import DeviceClient
 from device_server.device.offload import QUICK_NBYTES
-from device_server.device.store import BlobStore
 
 LARGE = bytes(QUICK_NBYTES + 1)
 JOB = RunJob(

@@ -18,9 +18,9 @@ from tilefarm.errors import SelfTestError, SettingsError
 from tilefarm.target import TARGETS
 from tilefarm.watch.operations import UNWATCHED, Operations
 
+from device_server.device.blob_store import BlobStore
 from device_server.device.server import run_device
 from device_server.device.settings import DeviceSettings
-from device_server.device.store import BlobStore
 
 
 @dataclass(slots=True)

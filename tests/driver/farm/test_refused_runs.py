@@ -26,8 +26,8 @@ from tilefarm.measurement import BufferSpec, Measurement, Role, RunFailure, RunJ
 from tilefarm.rpc.device_calls import RunReply
 
 from device_server.device.batch import Ask
+from device_server.device.blob_store import StoreLimits
 from device_server.device.settings import DeviceSettings
-from device_server.device.store import StoreLimits
 from device_server.tenancy import OWN, Tenancy
 from device_server.tracker.client import TrackerClient
 from driver.campaign.job_runner import JobRunner

@@ -21,9 +21,9 @@ from tilefarm.errors import (
     SettingsError,
 )
 
+from device_server.device.blob_store import BlobStore, StoreLimits
 from device_server.device.memory_file import code_may_lie_in_memory
 from device_server.device.secret import device_secret
-from device_server.device.store import BlobStore, StoreLimits
 
 
 def files(folder: Path) -> list[Path]:
