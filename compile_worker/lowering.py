@@ -8,7 +8,7 @@ from dataclasses import replace
 from tilefarm.target import Target
 
 from compile_worker.ir.func import Func
-from compile_worker.ir.verify import verify
+from compile_worker.ir.verify import Stage, verify
 from compile_worker.machine import Machine, Machines, machine_of
 from compile_worker.machines.known import MACHINES
 from compile_worker.pipeline import (
@@ -49,10 +49,12 @@ def lower(
         VerifyError: a pass has left something that its stage forbids, which is a bug.
         PassError: a user's pass has.
     """
+    checked: tuple[Func, Stage] | None = None
     for step in machine_of(func, target, machines).passes:
         func = applied(step, func, target)
-        if check:
+        if check and checked != (func, step.leaves):  # many passes find nothing to change
             verify(func, step.leaves)
+            checked = func, step.leaves
         watch(step.name, func)
     return func
 

@@ -64,6 +64,8 @@ def in_bounds(func: Func) -> Iterator[Finding]:
 
 def accesses(node: Node, conditions: tuple[Expr, ...] = ()) -> Iterator[GuardedAccess]:
     """Every Load and Store at or below `node`, outermost first."""
+    if isinstance(node, Expr) and not reads_memory(node):
+        return
     match node:
         case Load() | Store():
             yield GuardedAccess(node, conditions)

@@ -92,27 +92,31 @@ def linear(expr: Expr, term: Callable[[Expr], Expr] = _as_it_is) -> tuple[dict[E
 
 def _collect(expr: Expr, factor: int, terms: dict[Expr, int], term: Callable[[Expr], Expr]) -> int:
     """Adds `expr * factor` to `terms`; returns its constant part."""
-    match expr:
-        case Const(value=int(value)):
-            return factor * value
-        case Add(left, right):
-            before = _collect(left, factor, terms, term)
-            return before + _collect(right, factor, terms, term)
-        case Sub(left, right):
-            before = _collect(left, factor, terms, term)
-            return before + _collect(right, -factor, terms, term)
-        case Mul(left, Const(value=int(value))) | Mul(Const(value=int(value)), left):
-            return _collect(left, factor * value, terms, term)
-        case Mul(left, right):
-            for one, other in ((left, right), (right, left)):
-                inner, constant = linear(other, term)
-                if not inner:  # a constant in disguise, such as 2 + 2
-                    return _collect(one, factor * constant, terms, term)
+    if type(expr) is Const and isinstance(expr.value, int):  # a match takes three times as long
+        return factor * expr.value
+    if type(expr) is Add or type(expr) is Sub:
+        before = _collect(expr.left, factor, terms, term)
+        return before + _collect(expr.right, factor if type(expr) is Add else -factor, terms, term)
+    if type(expr) is Mul:
+        for one, other in ((expr.left, expr.right), (expr.right, expr.left)):
+            constant = _constant(other, term)
+            if constant is not None:
+                return _collect(one, factor * constant, terms, term)
     changed = term(expr)
     if changed is not expr:
         return _collect(changed, factor, terms, _as_it_is)
     terms[expr] = terms.get(expr, 0) + factor
     return 0
+
+
+def _constant(expr: Expr, term: Callable[[Expr], Expr]) -> int | None:
+    """The value of a number, also of one in disguise such as 2 + 2; None if it varies."""
+    if type(expr) is Var:
+        return None
+    if type(expr) is Const and isinstance(expr.value, int):
+        return expr.value
+    terms, constant = linear(expr, term)
+    return None if terms else constant
 
 
 def sum_of(terms: Mapping[Expr, int] | Mapping[Var, int], constant: int = 0) -> Expr:

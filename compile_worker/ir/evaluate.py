@@ -58,6 +58,9 @@ Values: TypeAlias = Mapping[Var, Value]
 """The value of every loop variable in scope."""
 
 
+_OF_TWO: Final = (Binary, Logical)
+
+
 class InterpretError(TilefarmError):
     """The program does something that has no meaning: where, and what."""
 
@@ -133,7 +136,7 @@ def evaluate(expr: Expr, values: Values, memory: Memory, where: Array | None = N
     if isinstance(expr, Const):
         whole = expr.dtype is INDEX
         return int(expr.value) if whole else np.asarray(expr.value, expr.dtype.value)
-    if isinstance(expr, Binary | Logical):
+    if isinstance(expr, _OF_TWO):
         left = evaluate(expr.left, values, memory, where)
         right = evaluate(expr.right, values, memory, where)
         return _operate(expr, left, right, where)

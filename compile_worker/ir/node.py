@@ -49,15 +49,16 @@ class Node:
     write them again each time a node that exists already is asked for.
     """
 
-    __slots__ = ("__weakref__", "_mentioned")
+    __slots__ = ("__weakref__", "_below", "_mentioned")
     __match_args__: ClassVar[tuple[str, ...]] = ()
     _setters: ClassVar[tuple[Callable[[Any, Any], None], ...]] = ()
     is_its_fields: ClassVar[bool] = True
     """Whether equal fields make equal nodes; if not, `_key` tells nodes apart."""
     links: ClassVar[tuple[str, ...]] = ()
     """Names of the fields that hold nodes or tuples of nodes."""
+    _below: tuple[Node, ...]
     _mentioned: frozenset[Node]
-    """What `ir.visit.mentioned` has found, once it was asked."""
+    """What `ir.visit` has found: the nodes directly below, and variables and buffers that occur."""
 
     def __new__(cls, *args: Any, **named: Any) -> Self:
         if named or len(args) != len(cls.__match_args__):

@@ -12,16 +12,26 @@ from compile_worker.ir.node import Node
 _N = TypeVar("_N", bound=Node)
 
 
-def children(node: Node) -> list[Node]:
-    """Nodes directly below, in field order."""
-    found: list[Node] = []
+_IN_EXPRESSIONS = (Expr, Buffer)
+
+
+def children(node: Node) -> tuple[Node, ...]:
+    """Nodes directly below, in field order; found once in the life of a node."""
+    try:
+        return node._below
+    except AttributeError:
+        found = tuple(_below(node))
+        object.__setattr__(node, "_below", found)
+        return found
+
+
+def _below(node: Node) -> Iterator[Node]:
     for name in node.links:
         value = getattr(node, name)
         if type(value) is tuple:
-            found += value
+            yield from value
         elif isinstance(value, Node):
-            found.append(value)
-    return found
+            yield value
 
 
 def walk(node: Node) -> Iterator[Node]:
@@ -31,7 +41,7 @@ def walk(node: Node) -> Iterator[Node]:
         top = stack.pop()
         yield top
         if top.links:
-            stack += reversed(children(top))
+            stack += children(top)[::-1]
 
 
 def mentioned(node: Node) -> frozenset[Node]:
@@ -60,7 +70,7 @@ def distinct(node: Node) -> Iterator[Node]:
     while stack:
         top = stack.pop()
         yield top
-        for child in reversed(children(top)):
+        for child in children(top)[::-1]:
             if child not in seen:
                 seen.add(child)
                 stack.append(child)
@@ -84,7 +94,8 @@ def _walk_over_expressions(node: Node) -> Iterator[Node]:
     while stack:
         top = stack.pop()
         yield top
-        stack += [each for each in reversed(children(top)) if not isinstance(each, Expr | Buffer)]
+        below = children(top)[::-1]
+        stack += [each for each in below if not isinstance(each, _IN_EXPRESSIONS)]
 
 
 def map_children(node: _N, change: Callable[[Node], Node]) -> _N:
@@ -128,7 +139,7 @@ def rewrite_statements(node: _N, rule: Callable[[Node], Node | None]) -> _N:
     done: dict[Node, Node] = {}
 
     def visit(at: Node) -> Node:
-        if isinstance(at, Expr | Buffer):
+        if isinstance(at, _IN_EXPRESSIONS):
             return at
         found = done.get(at)
         if found is None:
