@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Final
 
 from tilefarm.printable import page_text as escape
 
+from driver.atomic_write import write_atomically
 from driver.network import value_text
 from driver.report.arena_chart import arena_chart
 from driver.report.cost import microseconds
@@ -34,6 +36,15 @@ from driver.report.tables import (
 from driver.report.timeline_chart import timeline_chart
 
 _TRIAL_KINDS: Final = ("propose", "compile", "transfer", "run")
+
+
+def write_report(summary: RunSummary, path: Path) -> None:
+    """Write the report of a run to `path`, whole or not at all.
+
+    Raises:
+        OutputError: it cannot be written.
+    """
+    write_atomically(path, page(summary).encode())
 
 
 def page(summary: RunSummary) -> str:

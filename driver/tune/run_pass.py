@@ -22,7 +22,7 @@ from driver.farm.run_resources import RunResources
 from driver.program.arena import Arena, plan_arena
 from driver.program.network_plans import network_plans
 from driver.program.step_times import trial_time
-from driver.report import write_report
+from driver.report.page import write_report
 from driver.report.shown_plan import NetworkPlans
 from driver.report.summary import RunOrigin, RunSummary, SessionFigures, SpaceRow
 from driver.report.trace import chrome_trace

@@ -18,9 +18,9 @@ from tilefarm.measurement import TimelineEvent
 from driver.network.accuracy.plans import RemedyPlan
 from driver.network.accuracy.promise import Promise
 from driver.network.accuracy.remedies import Remedy
-from driver.report import page, write_report
 from driver.report.gantt_chart import busy_seconds
 from driver.report.noise_chart import NoiseRow
+from driver.report.page import page, write_report
 from driver.report.profile import Profile
 from driver.report.progress_chart import progress_chart
 from driver.report.summary import brief
