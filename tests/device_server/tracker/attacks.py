@@ -34,7 +34,15 @@ from tilefarm.rpc.tracker_calls import (
     Waiting,
 )
 
-from device_server.tracker import deadlines, idle, rates, registry, standings, state_file, waiting
+from device_server.tracker import (
+    administrative_states,
+    call_rate_limit,
+    deadlines,
+    idle,
+    registry,
+    state_file,
+    waiting,
+)
 from device_server.tracker.administrative_states import AdministrativeStates
 from device_server.tracker.admission import (
     LONGEST_PORTRAIT,
