@@ -156,6 +156,8 @@ def test_examples_of_help_are_understood(name: str) -> None:
         try:
             args, strange = parser(words[0]).parse_known_args(words)
         except SettingsError as error:
+            if "there is no file" in str(error):
+                continue  # one of the reader's
             pytest.fail(f"{example}: {error}")
         assert (args.command, strange) == (words[0], []), example
 

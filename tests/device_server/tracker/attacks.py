@@ -269,7 +269,7 @@ def _(lab: Lab) -> Found:
 
 @attack("standings of devices")
 def _(lab: Lab) -> Found:
-    lab.patch.setattr(standings, "MOST_STANDINGS", 3)
+    lab.patch.setattr(administrative_states, "MOST_STANDINGS", 3)
     file = TrackerState(lab.folder / "state", lab.farm.log)
     table = new_table()
     table.register(register("alive"))
@@ -376,7 +376,7 @@ def _(lab: Lab) -> Found:
 
 @attack("users whose calls a tracker counts")
 def _(lab: Lab) -> Found:
-    lab.patch.setattr(rates, "MOST_USERS", 2)
+    lab.patch.setattr(call_rate_limit, "MOST_USERS", 2)
     kept = CallRateLimit(1.0, ManualClock())
     for user in ("ann", "bob", "ann2", "ann"):
         kept.take(user)
