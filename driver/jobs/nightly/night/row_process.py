@@ -15,7 +15,7 @@ from tilefarm.documents import read_json
 from tilefarm.system_errors import unwritable
 
 from driver.atomic_write import write_atomically
-from driver.farm.compiling.keeper import dying_with_its_thread
+from driver.farm.compiling.orphan_reaper import dying_with_its_thread
 from driver.processes import kill_descendants
 
 _GRACE_SECONDS: Final = 60.0
