@@ -85,7 +85,7 @@ def program_problem(
     Args:
         times: of the steps by name; a step without one takes a tick.
     """
-    problem = arena_problem(network, {})
+    problem = arena_problem(network, {}, keeps_runs=False)
     best, _ = _chosen(network, {}, keeps_runs=False)
     ops = {op.name: timed(op, times.get(op.name)) for op in problem.ops}
     return replace(_in_order(problem), ops=tuple(ops[name] for name in best.order))

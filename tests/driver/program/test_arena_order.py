@@ -11,13 +11,14 @@ from kit.networks.random_networks import Builder, conv, samples_for, window
 from tilefarm.target import Target
 
 from compile_worker.space import generate
+from driver.memory import Plan, plan
 from driver.network.graph.ir import Add, Concat, Graph
 from driver.network.integer.network import Network
 from driver.network.integer.reference import run_integer
 from driver.network.partition.partitioner import partition_network
 from driver.network.quantize.quantizer import quantize
 from driver.program import arena
-from driver.program.arena import arena_problem, plan_arena
+from driver.program.arena import arena_problem, plan_arena, program_problem
 from driver.program.simulated import answers_of, assembled
 from driver.targets import usable_target
 
@@ -99,6 +100,10 @@ def test_it_is_where_that_hardly_takes_time_and_saves_bytes(
     assert moved.nbytes < kept.nbytes
     assert moved.nbytes == plan_arena(network, {}).nbytes
     assert plan_arena(mixed, {}, keeps_runs=True).nbytes == kept.nbytes
+    shown = plan(program_problem(mixed))
+    assert isinstance(shown, Plan)
+    assert shown.peak_nbytes(arena.ARENA) == moved.nbytes
+    assert shown.order == moved.picture.steps
 
 
 def test_what_several_steps_write_keeps_the_order_of_those_that_write_it() -> None:
