@@ -38,7 +38,7 @@ def usable_target(name_or_path: str) -> Target:
     if reasons:
         raise TargetError(
             f"{name_or_path}: " + "; ".join(reasons),
-            "`tilefarm targets --show sim` prints a target that can be used",
+            "`tilefarm targets --show sim`, or `--show cpu`, prints a target that can be used",
         )
     return target
 
@@ -102,13 +102,13 @@ def require_playable(target: Target) -> None:
             "--target cpu, or --tracker with a device of that target",
         )
     twin = TARGETS.get(f"sim-{target.name}")
-    instead = (
-        f"--target {twin.name}, the same accelerator beside an x86-64 host"
-        if twin
-        else "what `tilefarm targets --show` prints of it, without the section host"
-    )
+    instead = "what `tilefarm targets --show` prints of it, without the section host"
+    if twin:
+        instead = f"--target {twin.name}, the same accelerator beside an x86-64 host"
+    elif not target.has_accelerator:
+        instead = "--target cpu for the processor that is here"
     raise TargetError(
-        f"{target.name}: its host is {theirs}, and simulated devices run here, on {ours}",
+        f"{target.name}: its host is {theirs}, and devices of this run are here, on {ours}",
         f"{instead}, or --tracker with a device of that target",
     )
 

@@ -104,7 +104,7 @@ def with_threads(target: Target, threads: int) -> Target:
     if not 1 <= threads <= machine.cores:
         raise TargetError(
             f"{threads} threads on {target.name}: it has {plural(machine.cores, 'core')}",
-            f"at most --threads {machine.cores}",
+            f"--threads 1 to {machine.cores}",
         )
     name = target.name if threads == 1 else f"{target.name}{THREADS}{threads}"
     return replace(target, name=name, machine=replace(machine, threads=threads))

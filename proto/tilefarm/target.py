@@ -34,7 +34,9 @@ __all__ = [
     "target_from_document",
 ]
 
-_HINT: Final = "`tilefarm targets --show sim` prints a complete target to start from"
+_HINT: Final = (
+    "`tilefarm targets --show sim`, or `--show cpu`, prints a complete target to start from"
+)
 
 TARGETS: Final[Mapping[str, Target]] = {
     target.name: target

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import platform
 from dataclasses import replace
 from pathlib import Path
 
@@ -66,6 +67,13 @@ def test_a_file_for_another_host_is_told_what_to_leave_out(tmp_path: Path) -> No
     with pytest.raises(TargetError) as refused:
         playable_target(str(file))
     assert "without the section host" in refused.value.hint
+
+
+@pytest.mark.skipif(platform.machine() == "aarch64", reason="that processor's kind is here")
+def test_another_processor_is_told_to_take_the_one_that_is_here() -> None:
+    with pytest.raises(TargetError, match="cpu:neoverse-n1: its host is aarch64") as refused:
+        playable_target("cpu:neoverse-n1")
+    assert refused.value.hint.startswith("--target cpu for the processor that is here")
 
 
 def test_tuning_for_a_board_without_one_ends_at_once(
