@@ -1,9 +1,10 @@
 """What the modules of each design take, as spaces and passes count it.
 
 The Chisel design: GEMM and immediate ALU operations N + 6, register ALU 2N + 6, one more to start;
-loads beats + 22, with rows at no cost; stores 3 an element. The HLS design as its Verilog does and
-with the memory of one board (`device_server/vta/runtime/HLS.md`): both kinds of ALU operations
-2N + 19, every row of a copy waits for the memory, weights move at half the speed of the bus.
+loads beats + 6 and the memory's delay, with rows at no cost; stores 3 an element. The HLS design as
+its Verilog does and with the memory of one board (`device_server/vta/runtime/HLS.md`): both kinds
+of ALU operations 2N + 19, every row of a copy waits for the memory, weights move at half the speed
+of the bus.
 """
 
 from __future__ import annotations
@@ -41,6 +42,11 @@ class StoreCosts:
     row: int
     start: int
 
+    @property
+    def each_row(self) -> int:
+        """Of a row that is not the first: without a cost of its own it is a store of its own."""
+        return self.row or self.start
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Costs:
@@ -51,7 +57,7 @@ class Costs:
         immediate: of an ALU operation with an immediate, for each vector; a register takes 2.
         row: of a copy, for each row; 0 where rows follow one another without a gap.
         uop_load: of loading a kernel's micro-ops; uop_quarters: for each of them, in quarters.
-        slot_kernels: kernels that are loaded for each accumulator slot beside the sums.
+        loads_again: whether equal micro-ops are loaded for each operation that has them.
     """
 
     start: int
@@ -61,7 +67,7 @@ class Costs:
     store: StoreCosts
     uop_load: int
     uop_quarters: int
-    slot_kernels: int
+    loads_again: bool
 
     def vector(self, cycles: int, immediates: int) -> int:
         """Cycles of what follows the sums of an output vector.
@@ -81,9 +87,10 @@ def costs_of(target: Target) -> Costs:
     """What the design of a target's board takes."""
     vta, bus = target.geometry, target.timing.bus_nbytes
     inp, wgt, acc = (n // bus for n in (vta.inp_nbytes, vta.wgt_nbytes, vta.acc_nbytes))
-    again = _SLOT_KERNELS_AGAIN if target.board.runtime == "original" else _SLOT_KERNELS
+    again = target.board.runtime == "original"
+    delay = target.timing.dram_delay_cycles
     if target.board.design == "hls":
-        latency = target.timing.dram_delay_cycles + _MEMORY_PATH
+        latency = delay + _MEMORY_PATH
         out = max(1, vta.out_nbytes // bus)
         return Costs(
             start=20,
@@ -98,23 +105,19 @@ def costs_of(target: Target) -> Costs:
             store=StoreCosts(element=out, scattered=13 + latency + out, row=13 + latency, start=3),
             uop_load=17 + latency,
             uop_quarters=4,
-            slot_kernels=again,
+            loads_again=again,
         )
     return Costs(
         start=7,
         immediate=1,
-        load=LoadCosts(inp=inp, wgt=wgt, acc=acc, latency=23),
+        load=LoadCosts(inp=inp, wgt=wgt, acc=acc, latency=delay + 7),
         row=0,
         store=StoreCosts(element=3, scattered=6, row=0, start=3),
-        uop_load=25,
+        uop_load=delay + 9,
         uop_quarters=2,
-        slot_kernels=again,
+        loads_again=again,
     )
 
 
 _MEMORY_PATH: Final = 29
 """Cycles from a request to its first beat beyond the memory's delay; fitted, see `HLS.md`."""
-
-_SLOT_KERNELS: Final = 3
-_SLOT_KERNELS_AGAIN: Final = 6
-"""Reset and two clips, in two parts: the original runtime loads them for every part."""

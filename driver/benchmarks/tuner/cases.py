@@ -104,7 +104,7 @@ BEST_KNOWN: Final[Mapping[str, int]] = {
 
 NETWORKS: Final[Mapping[str, int]] = {
     "zoo:resnet18": 8_713_673,
-    "zoo:mobilenet_v1": 5_110_613,
+    "zoo:mobilenet_v1": 5_109_168,
     "zoo:squeezenet": 2_817_244,
 }
 """By name: the sum of the best known cycles of its workloads, as often as each runs."""

@@ -63,7 +63,7 @@ def test_a_kernel_of_the_processor_has_no_instructions(show: Show) -> None:
 
 
 def test_differences_as_json(show: Show) -> None:
-    words = ("zoo:digits", "--workload", "dense", "--against", "default", "--json")
+    words = ("zoo:digits", "--workload", "5", "--against", "default", "--json")
     assert json.loads(show(*words))["difference"] == []
     assert json.loads(show(*words, "--trace", "predicted"))["difference"]
     after = json.loads(show(*words, "--trace", "predicted", "--after", "lower_alu"))

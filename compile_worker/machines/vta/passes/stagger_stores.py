@@ -14,8 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import ceil, prod
-from typing import Final
+from math import prod
 
 from tilefarm.target import Target
 
@@ -29,14 +28,14 @@ from compile_worker.machines.vta.limits import uops_fit
 from compile_worker.machines.vta.passes.parts import Cut, part_of
 from compile_worker.machines.vta.passes.slots import recorded_keys
 from compile_worker.machines.vta.passes.turns import homes, trips
+from compile_worker.machines.vta.tile_stores import (
+    FINER,
+    EqualParts,
+    LastStage,
+    TileEnd,
+    equal_parts,
+)
 from compile_worker.passes.nests import Loops, descend, of_kind
-
-KERNEL_UOPS: Final = 10
-"""About so many micro-ops has a kernel that is loaded once more, for another slot key."""
-
-MOST_PARTS: Final = 64
-FINER: Final = (1, 2, 4)
-"""Into how many parts the last one may be cut once more: only its store is waited for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,121 +139,84 @@ def _is_alu(stmt: Stmt) -> bool:
 def _best(tail: _Tail, tile: _Tile) -> list[Stmt]:
     """The tail in the parts that are expected to take least; nothing if it is best left whole."""
     best: list[Stmt] = []
-    costs = _costs(tail, tile)
-    least = _cycles(costs, tail, tile, _WHOLE)
+    end = _end(tail, tile)
+    least = end.cycles(EqualParts(1))
     for parts in _choices(tail):
-        cycles = _cycles(costs, tail, tile, parts)
-        if cycles < least and _fits(costs, tile, parts) and (cut := _cut(tail, parts)):
+        cycles = end.cycles(parts.equal)
+        if cycles < least and _fits(end, tile, parts) and (cut := _cut(tail, parts)):
             best, least = cut, cycles
     return best
 
 
-@dataclass(frozen=True, slots=True)
-class _Cost:
-    """Of one ALU operation: instructions, micro-op kernels recorded for them, cycles an element."""
-
-    instructions: int
-    keys: int
-    element_cycles: int
-
-
-def _costs(tail: _Tail, tile: _Tile) -> list[_Cost]:
-    return [
-        _Cost(
+def _end(tail: _Tail, tile: _Tile) -> TileEnd:
+    operations = tuple(
+        LastStage(
             instructions=operation.extent if isinstance(operation, For) else 1,
             keys=recorded_keys(kernel, tile.extents),
             element_cycles=tile.costs.alu(1 if kernel.src is None else 2),
         )
         for operation, kernel in zip(tail.operations, tail.kernels, strict=True)
-    ]
+    )
+    return TileEnd(
+        costs=tile.costs,
+        operations=operations,
+        elements=tail.elements,
+        rows=tail.rows,
+        element_cycles=tile.costs.store.element,
+        turns=tile.turns,
+        copies=tile.copies,
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """Equal parts, the last of which is cut once more into `finer` ones."""
+    """Equal parts, as loops."""
 
     levels: tuple[Cut, ...]
-    finer: int
-
-    @property
-    def count(self) -> int:
-        return prod(level.count for level in self.levels)
-
-    def sizes(self, elements: int) -> list[int]:
-        """Accumulators of every part, in order."""
-        each = elements // self.count
-        return [each] * (self.count - 1) + [each // self.finer] * self.finer
-
-
-_WHOLE: Final = _Parts((), 1)
+    equal: EqualParts
 
 
 def _choices(tail: _Tail) -> Iterator[_Parts]:
     """Cuts into blocks of channels, several or one, and further into parts of blocks."""
-    name, elements = tail.kernels[0].dst.buffer.name, tail.elements
+    name, elements, blocks = tail.kernels[0].dst.buffer.name, tail.elements, tail.blocks
     part, block = Var(f"{name}_part"), Var(f"{name}_block")
-    blocks = tail.blocks
-    for count in range(2, MOST_PARTS + 1):
-        if elements % count == 0:
-            levels = (Cut(part, count, elements // count),)
-            yield from (_Parts(levels, finer) for finer in FINER if levels[0].size % finer == 0)
-            if count % blocks == 0 and count > blocks > 1:
-                whole = Cut(block, blocks, elements // blocks)
-                yield _Parts((whole, Cut(part, count // blocks, levels[0].size)), 1)
+    for equal in equal_parts(elements):
+        count, size = equal.count, elements // equal.count
+        if count == 1:
+            continue
+        yield _Parts((Cut(part, count, size),), equal)
+        is_last = equal.finer == max(finer for finer in FINER if size % finer == 0)
+        if is_last and count % blocks == 0 and count > blocks > 1:
+            whole = Cut(block, blocks, elements // blocks)
+            yield _Parts((whole, Cut(part, count // blocks, size)), EqualParts(count))
 
 
-def _cycles(costs: Sequence[_Cost], tail: _Tail, tile: _Tile, parts: _Parts) -> float:
-    """What the ends of all tiles take: the ALU, the stores somebody waits for, micro-op loads."""
-    alu = store = 0.0
-    elements, rows = tail.elements, tail.rows
-    sizes = parts.sizes(elements)
-    taken = {size: _alu_cycles(costs, elements, tile, size) for size in set(sizes)}
-    for size in sizes:
-        alu += taken[size]
-        row_cycles = tile.costs.store.row * ceil(rows * size / elements)
-        store_cycles = tile.costs.store.start + tile.costs.store.element * size + row_cycles
-        store = max(store, alu) + store_cycles
-    return tile.turns * store if tile.copies == 1 else tile.turns * alu + (store - alu)
-
-
-def _alu_cycles(costs: Sequence[_Cost], elements: int, tile: _Tile, size: int) -> float:
-    """One part's ALU instructions, one for each block of channels where they differ.
-
-    Each loads its micro-ops for every slot key once, which is shared among all tiles.
-    """
-    total = 0.0
-    uop_load = tile.costs.uop_load + KERNEL_UOPS * tile.costs.uop_quarters / 4
-    for cost in costs:
-        instructions = max(1, size * cost.instructions // elements)
-        each = tile.costs.start + uop_load * (cost.keys / cost.instructions) / tile.turns
-        total += each * instructions + size * cost.element_cycles
-    return total
-
-
-def _resident(costs: Sequence[_Cost], parts: _Parts) -> int:
+def _resident(operations: Sequence[LastStage], parts: EqualParts) -> int:
     """Micro-op kernels that the operations load, one for every part and slot."""
     total = 0
-    for cost in costs:
-        before = cost.instructions
+    for operation in operations:
+        before = operation.instructions
         last = max(before // parts.count, 1)  # instructions of the last part
         count = max(before, parts.count) - last + max(last, parts.finer)
-        total += cost.keys * count // before
+        total += operation.keys * count // before
     return total
 
 
-def _fits(costs: Sequence[_Cost], tile: _Tile, parts: _Parts) -> bool:
-    more = _resident(costs, parts) - _resident(costs, _WHOLE)
+def _fits(end: TileEnd, tile: _Tile, parts: _Parts) -> bool:
+    operations = end.operations
+    more = _resident(operations, parts.equal) - _resident(operations, EqualParts(1))
     return uops_fit(tile.target, tile.uops + more) is None
 
 
 def _cut(tail: _Tail, parts: _Parts) -> list[Stmt]:
     """The tail in so many parts; nothing if it cannot be cut so."""
     body = _part(tail, parts.levels)
-    if not body or parts.finer == 1:
+    finer = parts.equal.finer
+    if not body or finer == 1:
         return [_loops(parts.levels, sequence(body))] if body else []
     (level,) = parts.levels
     last = [substitute(stmt, {level.var: index(level.count - 1)}) for stmt in body]
-    inner = Cut(Var(f"{level.var.name}_end"), parts.finer, level.size // parts.finer)
+    inner = Cut(Var(f"{level.var.name}_end"), finer, level.size // finer)
     end = _part(_Tail((), tuple(last[:-1]), last[-1]), (inner,))
     if not end:
         return []

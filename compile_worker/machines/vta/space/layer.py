@@ -185,6 +185,11 @@ class GemmLayer:
         return self.tiled("co") * self.weight_sets
 
     @property
+    def shifts_by_block(self) -> bool:
+        """Whether each block of output channels is shifted by an instruction of its own."""
+        return self.epilogue.shift == "block" and not (self.flat and self.own_weights)
+
+    @property
     def bias_blocks(self) -> int:
         """Blocks of output channels that have biases, factors or shifts of their own."""
         return 1 if self.epilogue.one_bias else self.channel_blocks

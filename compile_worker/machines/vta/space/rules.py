@@ -24,6 +24,7 @@ from compile_worker.machines.vta.space.epilogue import (
     declare_epilogue,
     epilogue_steps,
 )
+from compile_worker.machines.vta.space.estimate import declare_estimate
 from compile_worker.machines.vta.space.gemm import declare_gemm, gemm_steps
 from compile_worker.machines.vta.space.layer import GemmLayer
 from compile_worker.machines.vta.space.operands import declare_operands, operand_steps, scope_steps
@@ -137,11 +138,12 @@ RULES: Final = (
 
 
 def declare(draft: Draft, layer: GemmLayer, workload: Workload, target: Target) -> None:
-    """What the rules that fire add to a space, and what a schedule moves and does."""
+    """What the rules that fire add to a space, and what a schedule moves, does and takes."""
     for rule in RULES:
         if rule.declare is not None and not rule.unmet(workload, target):
             rule.declare(draft, layer, target)
     declare_traffic(draft, layer, target)
+    declare_estimate(draft, layer, target)
 
 
 TRACE: Final[tuple[Steps, ...]] = (

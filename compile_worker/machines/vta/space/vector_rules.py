@@ -18,9 +18,10 @@ from compile_worker.machines.vta.space.gemm import FOLDED, keep_writes_apart
 from compile_worker.machines.vta.space.layer import SPATIAL
 from compile_worker.machines.vta.space.loop_orders import long_loops
 from compile_worker.machines.vta.space.tiling import cut_axis, divisors, order_tiles
+from compile_worker.machines.vta.space.vector_estimate import vectors_of
 from compile_worker.machines.vta.space.vector_layer import VectorLayer, VectorStage
 from compile_worker.machines.vta.space.vector_trace import APART, SUM_ORDERS
-from compile_worker.machines.vta.space.vector_traffic import declare_vector_traffic, vectors_of
+from compile_worker.machines.vta.space.vector_traffic import declare_vector_traffic
 
 SUMMED: Final = ("kh", "kw")
 _LOOPS: Final = {"kh": "kh", "kw": "kw", "co": "co", "h": "oh", "w": "ow"}
