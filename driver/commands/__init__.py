@@ -15,6 +15,7 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
         "keep the schedules that runs have found, for later ones",
     ),
     "nightly": ("driver.commands.nightly", "measure a whole zoo, night after night"),
+    "bisect": ("driver.commands.bisect", "find the commit that made a row of the zoo slower"),
     "demo": ("driver.commands.demo", "tune the small network that comes with tilefarm"),
     "explain": ("driver.commands.explain", "say where each layer of a network runs, and why"),
     "check": ("driver.commands.check", "compare every layer on the device with the reference"),

@@ -92,7 +92,20 @@ def row_command(
     search: SearchPart | None = None,
     compiling: CompilingPart | None = None,
 ) -> list[str]:
-    """The words of the process that measures a row.
+    """The words of the process that measures a row; see `row_words`."""
+    words = row_words(row, schedules, out, search=search, compiling=compiling)
+    return python_command("-m", "driver.cli", *words)
+
+
+def row_words(
+    row: ZooRow,
+    schedules: Path,
+    out: Path,
+    *,
+    search: SearchPart | None = None,
+    compiling: CompilingPart | None = None,
+) -> list[str]:
+    """What `tilefarm` is told to measure a row.
 
     Args:
         row: of the zoo, without fault.
@@ -104,9 +117,9 @@ def row_command(
     Raises:
         TargetError: there is no such target.
     """
-    return python_command(
-        *("-m", "driver.cli", "tune", row.model, *row.words),
+    return [
+        *("tune", row.model, *row.words),
         *(compiling.words(row.words) if compiling else ()),
         *("--schedules", str(schedules), "--out", str(out)),
         *(search.words if search else ("--trials", "0")),
-    )
+    ]
