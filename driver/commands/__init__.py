@@ -16,6 +16,7 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     ),
     "nightly": ("driver.commands.nightly", "measure a whole zoo, night after night"),
     "bisect": ("driver.commands.bisect", "find the commit that made a row of the zoo slower"),
+    "history": ("driver.commands.history", "keep what nights have measured of a zoo"),
     "demo": ("driver.commands.demo", "tune the small network that comes with tilefarm"),
     "explain": ("driver.commands.explain", "say where each layer of a network runs, and why"),
     "check": ("driver.commands.check", "compare every layer on the device with the reference"),

@@ -16,7 +16,9 @@ _PRECISION: Final = Precision(error=0.002, seconds=0.5)
 """It is the same loop over and over: what differs is what else the machine does."""
 
 
-def peak_order(target: Target, run_id: str, number: int) -> tuple[Order, int] | None:
+def peak_order(
+    target: Target, run_id: str, number: int, precision: Precision = _PRECISION
+) -> tuple[Order, int] | None:
     """A run of the dot-product instruction, and how many products a call makes on one core.
 
     None where the target is no processor, or one whose best instruction is not known.
@@ -35,7 +37,7 @@ def peak_order(target: Target, run_id: str, number: int) -> tuple[Order, int] | 
             BufferSpec(name="operands", role=Role.INPUT, nbytes=len(operands), content=given),
             BufferSpec(name="sums", role=Role.OUTPUT, nbytes=made.sums_nbytes),
         ),
-        precision=_PRECISION,
+        precision=precision,
     )
     order = Order(
         number=number,

@@ -84,34 +84,6 @@ def profiled(
     return replace(profile, peak=peak_macs_per_second(others[0], peak[1], threads))
 
 
-def seconds_again(
-    program: NetworkProgram,
-    inputs: Mapping[str, NDArray[Any]],
-    runner: JobRunner,
-    profile: Profile,
-    *,
-    limit_seconds: float,
-    run_id: str,
-) -> float | None:
-    """What the whole program takes once more, the median; None where it is another device now.
-
-    Raises:
-        SettingsError, InfraError, DeviceLostError, NoDeviceError: see `evaluate.run_program`.
-    """
-    batch = next(whole_batches(inputs, program.batch, program.batch))
-    order = Order(
-        number=0,
-        job=program.run_job(batch, timeout_seconds=limit_seconds, precision=_PRECISION),
-        blobs=program.blobs(batch),
-        request_id=f"{run_id}-network-again",
-        clock=DeviceClock.SECONDS,
-        bounds=program.bounds,
-    )
-    (done,) = runner.run([order])
-    time = good_answer(done).wall_time
-    return time.median_seconds if time and done.device == profile.device else None
-
-
 def layers_job(
     program: NetworkProgram,
     batch: Mapping[str, NDArray[Any]],

@@ -19,6 +19,7 @@ from driver.report.cost import NOT_KNOWN, Cost, gain, total
 from driver.report.noise_chart import NoiseRow
 from driver.report.profile import Profile, remark_on_whole
 from driver.report.profile_rows import profile_document
+from driver.report.rounds import RoundsTime
 from driver.report.shown_plan import NetworkPlans
 from driver.run_events import Span, TimeBreakdown
 
@@ -307,7 +308,7 @@ class RunSummary:
         sessions: all that there were, the first one first.
         network_cycles: accelerator cycles of one image through the assembled program.
         network_seconds: by the clock, where that tells what kernels take; all of the program's.
-        network_again_seconds: the same once more, right after it, where schedules were given.
+        network_rounds: the same in rounds with a control, twice, where schedules were given.
         device: that has timed the whole program: its name, its clock and what its times depend on.
         code: the digest of the code that compiled it.
         profile: what the layers of the assembled program take on a device, one by one.
@@ -332,7 +333,7 @@ class RunSummary:
     accuracy: Accuracy | None = None
     network_cycles: int | None = None
     network_seconds: float | None = None
-    network_again_seconds: float | None = None
+    network_rounds: tuple[RoundsTime, ...] = ()
     device: Mapping[str, str] = field(default_factory=dict)
     network_time: str = ""
     memory: NetworkPlans | None = None

@@ -23,9 +23,11 @@ from driver.program.arena import Arena
 from driver.program.evaluate import answers_digest, differing_samples, run_program
 from driver.program.model import NetworkProgram, network_program, program_job
 from driver.program.onnx_runtime import INSTALL, has_peer
-from driver.program.profile import profiled, seconds_again
+from driver.program.profile import profiled
+from driver.program.rounds import timed_in_rounds
 from driver.report.comparison import Comparison
 from driver.report.profile import Profile
+from driver.report.rounds import RoundsTime
 from driver.report.summary import Accuracy, KernelTimeline
 from driver.report.terminal.profile_text import against_the_whole
 from driver.tune.compared import compared
@@ -51,7 +53,7 @@ class Finished:
     network_seconds: float | None
     timeline: KernelTimeline | None
     profile: Profile | None
-    network_again_seconds: float | None = None
+    network_rounds: tuple[RoundsTime, ...] = ()
     device: Mapping[str, str] = field(default_factory=dict)
     comparison: Comparison | None = None
 
@@ -100,7 +102,7 @@ class FinalSteps:
         timeline = self._timeline()
         accuracy, cycles = self._evaluate(program)
         profile = self._profile(program)
-        again = self._again(program, profile)
+        rounds = self._rounds(program, profile)
         return Finished(
             program=program,
             accuracy=accuracy,
@@ -108,7 +110,7 @@ class FinalSteps:
             network_seconds=profile.network_seconds if profile else None,
             timeline=timeline,
             profile=profile,
-            network_again_seconds=again,
+            network_rounds=rounds,
             device=self._device(profile),
             comparison=self._comparison(program),
         )
@@ -234,22 +236,22 @@ class FinalSteps:
             say(against_the_whole(profile))
         return profile
 
-    def _again(self, program: NetworkProgram, profile: Profile | None) -> float | None:
-        """Seconds of the whole program a second time, for who compares them with other runs'."""
+    def _rounds(self, program: NetworkProgram, profile: Profile | None) -> tuple[RoundsTime, ...]:
+        """Times of the whole program, twice, for who compares them with other runs'."""
         if self._context.settings.schedules is None or profile is None or not profile.by_clock:
-            return None
+            return ()
         try:
-            return seconds_again(
+            timed = timed_in_rounds(
                 program,
                 self._prepared.files.evaluation.inputs,
                 self._runner(),
-                profile,
                 limit_seconds=self._limit_seconds(),
                 run_id=self._context.run_id,
             )
         except TilefarmError as error:
             self._context.say(f"not timed again: {error.what}")
-            return None
+            return ()
+        return timed or ()
 
     def _device(self, profile: Profile | None) -> Mapping[str, str]:
         """What times of the device that made the profile depend on."""

@@ -204,7 +204,7 @@ class RunPass:
             plans=self._prepared.judged.plans,
             network_cycles=cycles,
             network_seconds=done.network_seconds if done else None,
-            network_again_seconds=done.network_again_seconds if done else None,
+            network_rounds=done.network_rounds if done else (),
             device=done.device if done else {},
             memory=self._plans(done),
             profile=done.profile if done else None,

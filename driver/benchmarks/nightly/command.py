@@ -18,7 +18,7 @@ from driver.benchmarks.nightly.wall_time_verdicts import wall_time_figures
 from driver.commands.options.shared import add_number
 from driver.environment import machine
 from driver.farm.scratch import scratch_folder
-from driver.jobs.nightly.rounds import ROUNDS
+from driver.program.rounds import ROUNDS
 from driver.targets import usable_target
 
 _NIGHTS: Final = 1000

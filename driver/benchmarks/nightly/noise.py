@@ -17,7 +17,7 @@ from typing import Final
 from tilefarm.artifact import CompileJob
 from tilefarm.digest import Digest
 from tilefarm.errors import InfraError
-from tilefarm.measurement import BufferSpec, Measurement, Precision, Role, RunJob
+from tilefarm.measurement import BufferSpec, Measurement, Role, RunJob
 from tilefarm.target import Target
 from tilefarm.trace import Trace
 
@@ -27,11 +27,10 @@ from compile_worker.emit import kernel_object
 from compile_worker.machines.cpu.space import cpu_space
 from device_server.runner.runner import Runner
 from driver.benchmarks.cpu_operators import OPERATORS
-from driver.jobs.nightly.rounds import ROUNDS, Round, rounds_time
 from driver.network import sample_inputs
+from driver.program.rounds import ROUND, ROUNDS
+from driver.report.rounds import Round, rounds_time
 
-_PRECISION: Final = Precision(error=0.005, seconds=2.0)
-"""As a program's profile is timed."""
 _TIMEOUT_SECONDS: Final = 60.0
 _OPERATOR: Final = "conv2d"
 """What networks spend their time with."""
@@ -58,7 +57,7 @@ class MeasuredNoise:
             rounds_time(rounds[begin : begin + ROUNDS]) for begin in range(len(rounds) - ROUNDS + 1)
         ]
         return cls(
-            with_control=[math.log(each.ratio) for each in nights],
+            with_control=[math.log(each.relative) for each in nights],
             without=[math.log(each.seconds) for each in nights],
         )
 
@@ -122,7 +121,7 @@ def _job(code: Digest, entry: str, *buffers: BufferSpec) -> RunJob:
         artifact=code,
         entry=entry,
         buffers=buffers,
-        precision=_PRECISION,
+        precision=ROUND,
         timeout_seconds=_TIMEOUT_SECONDS,
     )
 

@@ -14,7 +14,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from driver.benchmarks.nightly.noise import MeasuredNoise
-from driver.jobs.nightly.rounds import ROUNDS
+from driver.program.rounds import ROUNDS
 
 Logs: TypeAlias = NDArray[np.float64]
 Noise: TypeAlias = Callable[[Generator, int, int], Logs]

@@ -12,7 +12,7 @@ from driver.benchmarks.figures import Figure
 from driver.benchmarks.nightly.noise import MeasuredNoise
 from driver.benchmarks.nightly.noise_models import MODELS, Noise, measured
 from driver.benchmarks.nightly.simulated_nights import simulate
-from driver.jobs.nightly.rounds import Round
+from driver.report.rounds import Round
 
 _ROWS: Final = 20
 _SLOWDOWN: Final = 0.03

@@ -110,7 +110,8 @@ class SampleTime:
         again: what a second measurement gave, right after the first one; None without one. With a
             control it is in the first one's units: times of its control over the first one's.
         control: what a program that never changes took in the same rounds, so that what the machine
-            did meanwhile is told from what the code does; None without one. See `rounds`.
+            did meanwhile is told from what the code does; None without one. See
+            `driver.report.rounds`.
         layers: each by itself, in the order of execution.
         ended: wall seconds.
     """

@@ -19,7 +19,7 @@ def test_the_document_is_flat() -> None:
         "trials_this_session", "split", "workloads", "layers", "sessions", "accuracy", "plans",
         "network_cycles", "network_seconds", "network_time", "network_by_kernels", "remark",
         "arena_nbytes", "profile", "comparison", "has_accelerator", "facts", "interrupted",
-        "speedup", "spaces", "code", "device", "network_again_seconds", *COSTS,
+        "speedup", "spaces", "code", "device", "network_rounds", *COSTS,
     } == document.keys()  # fmt: skip
     assert [document[name] for name in COSTS] == [20000, 6600, None, None]
 

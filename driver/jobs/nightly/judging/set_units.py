@@ -12,12 +12,12 @@ from fractions import Fraction
 
 from tilefarm.digest import Digest
 
-from driver.jobs.nightly.records import Sample
+from driver.jobs.nightly.records import Sample, SampleTime
 
 
-def relative(cost: float, sample: Sample) -> float:
+def relative(cost: float, time: SampleTime) -> float:
     """A cost of a sample, over that of its control where it has one."""
-    return cost if sample.time.control is None else cost / sample.time.control
+    return cost if time.control is None else cost / time.control
 
 
 def fair_cost(sample: Sample) -> float:
@@ -27,7 +27,7 @@ def fair_cost(sample: Sample) -> float:
     first is biased, and the second is not.
     """
     again = sample.time.again
-    return relative(sample.time.cost if again is None else again, sample)
+    return relative(sample.time.cost if again is None else again, sample.time)
 
 
 def units(samples: Sequence[Sample], schedules: Digest) -> Mapping[Digest, Fraction]:

@@ -67,7 +67,7 @@ def looks_changed(tonight: Sample, known: Level, noise: MachineNoise, gates: Gat
     """Whether it is to be measured again at once, because the first time looks changed."""
     if known.nights < LEAST:
         return False
-    first = relative(tonight.time.cost, tonight)
+    first = relative(tonight.time.cost, tonight.time)
     return _side(first, known, bounds(known, noise, gates)) != 0
 
 
@@ -79,8 +79,8 @@ def by_clock(tonight: Sample, known: Level, noise: MachineNoise, gates: Gates) -
             Verdict.INSUFFICIENT_HISTORY, f"{lacking} lacking of {LEAST} on this machine"
         )
     limits = bounds(known, noise, gates)
-    first, again = relative(tonight.time.cost, tonight), tonight.time.again
-    again = None if again is None else relative(again, tonight)
+    first, again = relative(tonight.time.cost, tonight.time), tonight.time.again
+    again = None if again is None else relative(again, tonight.time)
     off = math.log(first if again is None else again) - known.middle
     change, against = math.expm1(off), known.window[-1].night
     side = _side(first, known, limits)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tilefarm.measurement import DeviceClock
 
+from driver.jobs.nightly.judging.set_units import relative
 from driver.jobs.nightly.night.measured_run import MeasuredRun
-from driver.jobs.nightly.records import SampleTime
 
 
 def is_better(found: MeasuredRun, known: MeasuredRun) -> bool:
@@ -20,8 +20,6 @@ def is_better(found: MeasuredRun, known: MeasuredRun) -> bool:
         return False
     if found.machine.clock is DeviceClock.CYCLES:
         return found.time.cost < known.time.cost
-    return _slowest(found.time) < min(known.time.low, known.time.again or known.time.low)
-
-
-def _slowest(time: SampleTime) -> float:
-    return max(time.cost, time.again or time.cost)
+    fastest = min(known.time.low, known.time.again or known.time.low)
+    slowest = max(found.time.cost, found.time.again or found.time.cost)
+    return relative(slowest, found.time) < relative(fastest, known.time)

@@ -21,6 +21,7 @@ from driver.jobs.nightly.records import (
     Machine,
     SampleTime,
 )
+from driver.report.rounds import RoundsTime, again_seconds
 from driver.tune.chosen_schedules import read_schedules
 
 _SUMMARY: Final = "summary.json"
@@ -111,7 +112,9 @@ def _machine(summary: Mapping[str, Any], device: Mapping[str, str]) -> Machine:
     if clock is DeviceClock.SECONDS:
         here = device["processor"]
         name = ", ".join(filter(None, (device["name"], here)))
-        parts += [device["power"], here or device["runtime"]]
+        # With another control times are others, as on another device.
+        controls = [rounds["control_code"] for rounds in summary["network_rounds"][:1]]
+        parts += [device["power"], here or device["runtime"], *controls]
     return Machine(name=name, target=target, configuration=Digest.of_json(parts), clock=clock)
 
 
@@ -133,12 +136,17 @@ def _time(
     if clock is DeviceClock.CYCLES:
         cycles = float(summary["network_cycles"])
         return SampleTime(cost=cycles, low=cycles, high=cycles, layers=layers, ended=ended)
-    took = summary["profile"]["network"]
+    if not summary["network_rounds"]:
+        took = summary["profile"]["network"]
+        cost, low, high = (took[f"{name}_seconds"] for name in ("median", "p10", "p90"))
+        return SampleTime(cost=cost, low=low, high=high, layers=layers, ended=ended)
+    first, again = (RoundsTime(**rounds) for rounds in summary["network_rounds"])
     return SampleTime(
-        cost=took["median_seconds"],
-        low=took["p10_seconds"],
-        high=took["p90_seconds"],
-        again=summary["network_again_seconds"],
+        cost=first.seconds,
+        low=first.low,
+        high=first.high,
+        again=again_seconds(first, again),
+        control=first.control,
         layers=layers,
         ended=ended,
     )

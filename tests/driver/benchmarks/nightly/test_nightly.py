@@ -18,7 +18,8 @@ from driver.benchmarks.nightly.noise import MeasuredNoise
 from driver.benchmarks.nightly.noise_models import MODELS, measured
 from driver.benchmarks.nightly.simulated_nights import WARM, simulate
 from driver.benchmarks.nightly.wall_time_verdicts import wall_time_figures
-from driver.jobs.nightly.rounds import ROUNDS, Round
+from driver.program.rounds import ROUNDS
+from driver.report.rounds import Round
 
 
 def drifting(count: int) -> list[Round]:

@@ -15,7 +15,7 @@ from driver.jobs.nightly.judging.gates import Gates
 from driver.jobs.nightly.judging.judged_row import judged
 from driver.jobs.nightly.judging.past import RowPast
 from driver.jobs.nightly.records import Judged, Sample, Verdict
-from driver.jobs.nightly.rounds import Round, rounds_time
+from driver.report.rounds import Round, RoundsTime, again_seconds, rounds_time
 
 SPEEDS = st.lists(st.floats(0.5, 2.0), min_size=4, max_size=40)
 
@@ -25,15 +25,24 @@ def test_a_machine_that_changes_its_speed_changes_no_ratio(
     speeds: list[float], ratio: float
 ) -> None:
     time = rounds_time([Round(ratio * speed, speed) for speed in speeds])
-    assert time.ratio == pytest.approx(ratio)
+    assert time.relative == pytest.approx(ratio)
     assert time.low <= time.seconds <= time.high
 
 
 def test_a_round_that_was_disturbed_moves_nothing() -> None:
     rounds = [Round(2.0, 1.0)] * 9 + [Round(9.0, 1.0), Round(2.0, 7.0)]
-    assert rounds_time(rounds).ratio == pytest.approx(2.0)
+    assert rounds_time(rounds).relative == pytest.approx(2.0)
     with pytest.raises(ValueError, match="3 rounds"):
         rounds_time(rounds[:3])
+
+
+def test_the_second_rounds_are_told_as_if_their_control_took_as_long() -> None:
+    first, again = (rounds_time([Round(2.0 * speed, speed)] * 4, "code") for speed in (1.0, 1.5))
+    assert again_seconds(first, again) == pytest.approx(2.0)
+    assert first.control_code == "code"
+    bare = rounds_time([Round(2.0)] * 4, "code")
+    assert bare == RoundsTime(seconds=2.0, low=2.0, high=2.0)
+    assert again_seconds(bare, first) == bare.relative == 2.0
 
 
 def played(*nights: tuple[float, float | None]) -> list[Verdict]:
