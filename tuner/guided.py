@@ -51,13 +51,18 @@ _USUAL_CYCLES: Final = 400.0
 _USUAL_SHARE: Final = 0.02
 """What an estimate is off, before anything is measured: what begins and ends a kernel, and the rest
 of it. The less there is to do, the more counts the first."""
-_OTHERS_NOISE: Final = 0.3
+_USUAL_UNKNOWN: Final = 0.3
+"""What costs differ by where there is no estimate, as log2: measured ones tell soon."""
+_OTHERS_NOISE: Final = 1.0
 """A trial of another workload says less of this one."""
 
 
 def make_guided(space: SearchSpace, seed: int) -> Proposer:
     """Led by the space's estimate; where it has none, by a model that learns from scratch."""
-    return Guided(space, seed) if Featurizer(space).has_estimate else ModelSearch(space, seed)
+    if Featurizer(space).has_estimate:
+        return GuidedByEstimate(space, seed)
+    is_small = CandidatePool(Sampler(space), np.random.default_rng(seed)).all_rows() is not None
+    return Guided(space, seed) if is_small else ModelSearch(space, seed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +81,8 @@ class Guided:
     other searches measured on spaces with the same variables counts as well.
 
     Args:
-        space: one with an estimate.
+        space: one with an estimate, or small enough to be listed. Without an estimate all points
+            are supposed to cost the same, and the default is asked for first.
     """
 
     def __init__(self, space: SearchSpace, seed: int) -> None:
@@ -107,10 +113,6 @@ class Guided:
             points += self._candidates.take(planned.row[None])
             self._out[planned.key] = planned.row
         return points
-
-    def hope(self) -> float | None:
-        """The least that an unseen candidate may cost; None while nothing was measured."""
-        return float(2 ** self._plan[0].least) if self._costs and self._look() else None
 
     def tell(self, trials: Sequence[Trial]) -> None:
         for trial in trials:
@@ -152,7 +154,11 @@ class Guided:
             rows = self._shortlist.within(self._share)
         if self._ranked is None or self._ranked.of is not rows:
             self._ranked = RankedRows(rows, self._sampler, self._features)
-        unseen = self._ranked.unseen(self._candidates.seen, _RANKED)
+        most = _RANKED if self._features.has_estimate else len(rows)
+        unseen = self._ranked.unseen(self._candidates.seen, most)
+        if len(unseen) > _RANKED:
+            others = self._rng.permutation(unseen[1:])[: _RANKED - 1]
+            unseen = np.concatenate([unseen[:1], others])
         if len(unseen):
             return self._ranked, unseen
         rest = RankedRows(self._candidates.sample(_POOL), self._sampler, self._features)
@@ -202,8 +208,10 @@ class Guided:
             missed = np.concatenate([missed, theirs])
             noises = np.concatenate([noises, np.full(len(more), _OTHERS_NOISE)])
         out = np.asarray([*self._out.values()], dtype=np.int64).reshape(-1, width)
-        cycles = 2.0 ** float(ranked.estimates[likely].min()) / 4
-        usual = _USUAL_SHARE + _USUAL_CYCLES / cycles
+        usual = _USUAL_UNKNOWN
+        if self._features.has_estimate:
+            cycles = 2.0 ** float(ranked.estimates[likely].min()) / 4
+            usual = _USUAL_SHARE + _USUAL_CYCLES / cycles
         return ResidualModel(
             ranked.features[likely],
             features,
@@ -212,3 +220,11 @@ class Guided:
             out=self._features(out),
             usual=usual,
         )
+
+
+class GuidedByEstimate(Guided):
+    """It also says what may still be found, as the estimate promises it."""
+
+    def hope(self) -> float | None:
+        """The least that an unseen candidate may cost; None while nothing was measured."""
+        return float(2 ** self._plan[0].least) if self._costs and self._look() else None

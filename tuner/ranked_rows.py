@@ -18,7 +18,7 @@ from tuner.search import Rows
 
 
 class RankedRows:
-    """Distinct rows [n], the least estimate first.
+    """Distinct rows [n], the least estimate first, of equal ones the space's default.
 
     Attributes:
         keys: of every row, as of `Sampler.keys`.
@@ -29,8 +29,10 @@ class RankedRows:
     def __init__(self, rows: Rows, sampler: Sampler, features: Featurizer) -> None:
         self.of = rows
         """What was ranked, in the order in which it was given."""
-        estimates = features.estimates(rows)
-        order = np.argsort(estimates, kind="stable")
+        estimates, default = features.estimates(rows), dict(sampler.space.default)
+        chosen = tuple([default.get(name) for name in sampler.tunables])
+        is_other = np.asarray([key != chosen for key in sampler.keys(rows)], dtype=np.bool_)
+        order = np.lexsort((is_other, estimates))
         self.rows = rows[order]
         self.keys = sampler.keys(self.rows)
         self.estimates = estimates[order]

@@ -41,8 +41,8 @@ class ResidualModel:
     Args:
         candidates: features [n, f] of those that may be tried.
         measured: features [m, f] of those that were.
-        missed: log2(cost) - log2(estimate) of these [m].
-        noises: of each, what is to be added to the usual noise [m].
+        missed: log2(cost) - log2(estimate) of these [m]; of other workloads' around a mean of 0.
+        noises: of each, what is to be added to the usual noise [m]; of other workloads' above 0.
         out: features [k, f] of those that are being tried; they are supposed to end as expected.
         usual: what is missed before anything is known, a standard deviation.
     """
@@ -60,10 +60,10 @@ class ResidualModel:
         known = measured if out is None or not len(out) else np.concatenate([measured, out])
         self._candidates, known = _scaled(candidates, known)
         self._squares, squares = (self._candidates**2).sum(axis=1), (known**2).sum(axis=1)
-        mean = float(missed.mean()) if len(missed) else 0.0
         own = noises == 0.0
+        mean = float(missed[own].mean()) if own.any() else 0.0
         rest = np.zeros(len(known))
-        rest[: len(missed)] = missed - mean
+        rest[: len(missed)] = np.where(own, missed - mean, missed)
         of_own = rest[: len(missed)][own]
         self._variance = (_USUAL_WEIGHT * usual**2 + float(of_own @ of_own)) / (
             _USUAL_WEIGHT + len(of_own)

@@ -35,10 +35,13 @@ class WeightedSpace(TaskWeight):
 
     Attributes:
         seed: a point that was good in another run, to begin with; None if none is known.
+        is_seed_near: it was good for another workload, near to this one: an estimate knows better
+            what to begin with, and then it is the next candidate.
     """
 
     space: SearchSpace
     seed: Point | None = None
+    is_seed_near: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +81,8 @@ class _Search:
     streak: FailureStreak = field(default_factory=FailureStreak)
     seed: Point | None = None
     """What is to be asked first; None once it was."""
+    near: Point | None = None
+    """What is to be asked behind that; None once it was."""
     best: tuple[float, Point] | None = None
     """The least cost that is known, and of which point."""
     first: Point | None = None
@@ -93,7 +98,8 @@ class TuningSession:
     proposed before what it has to know is there. So neither load nor chance decides what is
     searched, and a session that was killed is its arguments, and what has `ended` until then.
 
-    Each task's seed comes first, or if it has none what its proposer says, even if the budget is
+    Each task's seed comes first, or if it has none what its proposer says, and a seed of a workload
+    near to it behind what an estimate says, even if the budget is
     smaller than the number of tasks, or was spent by other searches of which a task has no trial.
     Then come the default points, for reports say what was gained over them, where the budget is
     three times the tasks or more. Tasks whose spaces and estimates are the same are one search, and
@@ -135,13 +141,17 @@ class TuningSession:
             else:
                 made = make_proposer(proposer, task.space, _seed_of(seed, name))
                 search = _Search(Sampler(task.space), made)
-            search.seed = task.seed
+            search.seed, search.near = task.seed, None
             self._searches[name] = search
         self._hopeful: dict[str, Hopeful] = {
             name: search.proposer
             for name, search in self._searches.items()
             if not search.leader and isinstance(search.proposer, Hopeful)
         }
+        for name, task in tasks.items():
+            if task.is_seed_near and leaders.get(name, name) in self._hopeful:
+                self._searches[name].seed = None
+                self._searches[name].near = None if name in leaders else task.seed
         shared = SharedMeasurements()
         for search in self._searches.values():
             if isinstance(search.proposer, TransferLearner):
@@ -215,7 +225,7 @@ class TuningSession:
         return Proposal(self.asked, *chosen)
 
     def _chosen(self) -> tuple[str, Point] | None:
-        for due in (self._seed, self._first, self._default, self._best_of_leader):
+        for due in (self._seed, self._first, self._near, self._default, self._best_of_leader):
             for name, search in self._searches.items():
                 point = due(search)
                 if point is not None and search.sampler.key(point) not in search.known:
@@ -245,6 +255,16 @@ class TuningSession:
     def _seed(self, search: _Search) -> Point | None:
         """What somebody else found good, if it is a point of this space."""
         seed, search.seed = search.seed, None
+        return self._in_space(search, seed)
+
+    def _near(self, search: _Search) -> Point | None:
+        """What is good for a workload like this one, where the budget has trials beyond firsts."""
+        if not search.default_is_due:
+            return None
+        near, search.near = search.near, None
+        return self._in_space(search, near)
+
+    def _in_space(self, search: _Search, seed: Point | None) -> Point | None:
         is_whole = seed is not None and all(name in seed for name in search.sampler.tunables)
         return search.sampler.complete(seed) if seed is not None and is_whole else None
 

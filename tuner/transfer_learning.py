@@ -20,17 +20,29 @@ class SharedMeasurements:
 
     def __init__(self) -> None:
         self._kept: dict[Hashable, list[tuple[object, Floats, float]]] = {}
+        self._sums: dict[object, tuple[int, float]] = {}
 
-    def add(self, kind: Hashable, owner: object, features: Floats, cost: float) -> None:
-        """One measured candidate: features [f] and cost. Only the same kind learns from it."""
-        self._kept.setdefault(kind, []).append((owner, features, cost))
+    def add(self, kind: Hashable, owner: object, features: Floats, missed: float) -> None:
+        """One measured candidate: features [f], and how far its estimate was off, as log2."""
+        self._kept.setdefault(kind, []).append((owner, features, missed))
+        count, total = self._sums.get(owner, (0, 0.0))
+        self._sums[owner] = count + 1, total + missed
 
     def of_others(self, kind: Hashable, owner: object, most: int) -> tuple[Floats, Floats]:
-        """Features [n, f] and costs [n] of others' latest candidates, at most so many."""
-        latest = [(f, c) for who, f, c in self._kept.get(kind, ()) if who is not owner][-most:]
+        """Features [n, f] of others' latest candidates, at most so many, and their errors [n].
+
+        Each error is told against the mean of its search: what all candidates of one workload are
+        off by says nothing about which candidate of another is better. A search that has measured
+        one only has nothing to tell.
+        """
+        latest = [
+            (features, missed - self._sums[who][1] / self._sums[who][0])
+            for who, features, missed in self._kept.get(kind, ())
+            if who is not owner and self._sums[who][0] > 1
+        ][-most:]
         if not latest:
             return np.empty((0, 0)), np.empty(0)
-        return np.asarray([f for f, _ in latest]), np.asarray([c for _, c in latest])
+        return np.asarray([f for f, _ in latest]), np.asarray([error for _, error in latest])
 
 
 @runtime_checkable

@@ -79,7 +79,15 @@ OLD_FLOW: Final[Mapping[str, OldFigures]] = {
 
 
 def read_template(path: Path) -> dict[str, TemplatePoint]:
-    """The best row of every layer in a table of the template's points.
+    """The best row of every layer in a table of the template's points; see `read_points`."""
+    return {
+        layer: min(points, key=lambda point: point.cycles)
+        for layer, points in read_points(path).items()
+    }
+
+
+def read_points(path: Path) -> dict[str, list[TemplatePoint]]:
+    """The rows of every layer in a table of the template's points.
 
     The columns are layer, tile_h, tile_w, tile_ci, tile_co, oc_nthread, h_nthread and cycles;
     others are ignored.
@@ -88,19 +96,17 @@ def read_template(path: Path) -> dict[str, TemplatePoint]:
         DataError: the file cannot be read, or a row lacks a column or a number.
     """
     names = tuple(TemplatePoint.__dataclass_fields__)
-    best: dict[str, TemplatePoint] = {}
+    found: dict[str, list[TemplatePoint]] = {}
     try:
         with path.open(newline="") as file:
             for row in csv.DictReader(file):
                 point = TemplatePoint(*(int(row[name]) for name in names))
-                layer = row["layer"]
-                if layer not in best or point.cycles < best[layer].cycles:
-                    best[layer] = point
+                found.setdefault(row["layer"], []).append(point)
     except OSError as error:
         raise unreadable(path, error, _TABLE) from None
     except (KeyError, TypeError, ValueError) as error:
         wanted = ", ".join(("layer", *names))
         raise DataError(f"{path}: not a table of {wanted}: {error}", _TABLE) from None
-    if not best:
+    if not found:
         raise DataError(f"{path}: no rows", _TABLE)
-    return best
+    return found

@@ -8,7 +8,7 @@ the settings are others (or the version is), what there is counts as told before
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -27,6 +27,7 @@ from tuner.trial_store import TrialPosition, TrialStore
 
 LOOKAHEAD: Final = "lookahead"
 SEEDS: Final = "seeds"
+NEAR: Final = "near"
 """What a run's description calls them."""
 
 
@@ -38,6 +39,7 @@ class Continued:
         search: its number in the records.
         known: the earlier trials of each task, as they were asked for.
         seeds: points that it begins with, by task.
+        near: tasks whose points are those of other workloads.
         is_another: they were asked for under other settings.
     """
 
@@ -45,6 +47,7 @@ class Continued:
     search: int
     known: Mapping[str, list[Trial]]
     seeds: Mapping[str, Point]
+    near: frozenset[str] = frozenset()
     is_another: bool = False
 
     @property
@@ -80,6 +83,7 @@ def continued(
     lookahead: int | None,
     least_gain: float = 0.0,
     seeds: Mapping[str, Point] | None = None,
+    near: Collection[str] = (),
 ) -> Continued:
     """The session for these tasks and settings.
 
@@ -87,6 +91,7 @@ def continued(
         least_gain: as of `TuningSession`.
         seeds: good points of other runs, by task; those with which the folder was searched first
             stay, so that what a run adds to the records of all does not turn its own order.
+        near: the tasks whose points were good for workloads that are near to them.
         lookahead: candidates out at most; None: what the folder was searched with, or the usual.
     """
     known = {name: trials_of(task, store) for name, task in tasks.items()}
@@ -98,11 +103,16 @@ def continued(
 
     before = next((run.description for run in reversed(store.runs())), {})
     wanted = Lookahead(lookahead or int(str(before.get(LOOKAHEAD) or USUAL.most)))
-    seeds = _kept_seeds(before) or seeds or {}
+    if kept := _kept_seeds(before):
+        seeds, near = kept, [*map(str, _kept_near(before))]
+    seeds, is_near = seeds or {}, frozenset(near)
 
     def session(search: int) -> TuningSession:
         return TuningSession(
-            {name: _searched(task, seeds.get(name)) for name, task in tasks.items()},
+            {
+                name: _searched(task, seeds.get(name), name in is_near)
+                for name, task in tasks.items()
+            },
             trials=trials,
             proposer=proposer,
             seed=seed,
@@ -123,9 +133,16 @@ def continued(
     ours = {(trial.workload, trial.trace) for trials in known.values() for trial in trials}
     if all(key in ours for key, place in places.items() if place.search == last):
         with contextlib.suppress(OtherOrderError):
-            return Continued(session=session(last), search=last, known=known, seeds=seeds)
+            return Continued(
+                session=session(last), search=last, known=known, seeds=seeds, near=is_near
+            )
     return Continued(
-        session=session(last + 1), search=last + 1, known=known, seeds=seeds, is_another=True
+        session=session(last + 1),
+        search=last + 1,
+        known=known,
+        seeds=seeds,
+        near=is_near,
+        is_another=True,
     )
 
 
@@ -135,12 +152,19 @@ def _kept_seeds(description: Mapping[str, object]) -> Mapping[str, Point]:
     return kept if isinstance(kept, dict) else {}
 
 
-def _searched(task: Task, seed: Point | None) -> WeightedSpace:
+def _kept_near(description: Mapping[str, object]) -> Collection[object]:
+    """Which of them are of other workloads; versions that did not tell apart wrote nothing."""
+    kept = description.get(NEAR)
+    return kept if isinstance(kept, list) else ()
+
+
+def _searched(task: Task, seed: Point | None, is_near: bool) -> WeightedSpace:
     """What the tuner is told of a task."""
     rate = 1e6 * task.target.board.clock_mhz
     return WeightedSpace(
         task.space,
         seed=seed,
+        is_seed_near=is_near,
         weight=task.count,
         lower_bound_cycles=task.least_cycles,
         lower_bound_seconds=task.least_cycles / rate if rate else 0.0,

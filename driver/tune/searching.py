@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
 from tilefarm.plural import plural
-from tilefarm.space import Point
 from tilefarm.threads import Breakage, start_thread
 from tilefarm.watch.log import LineLog, Sink
 
@@ -19,8 +18,8 @@ from driver.farm.clock_baselines import ClockBaselines
 from driver.farm.run_resources import RunResources
 from driver.run_events import SearchBegan
 from driver.stop_token import StopToken
-from driver.tune.continued import LOOKAHEAD, SEEDS, Continued, continued
-from driver.tune.known_schedules import known_schedules, success
+from driver.tune.continued import LOOKAHEAD, NEAR, SEEDS, Continued, continued
+from driver.tune.known_schedules import KnownSchedules, known_schedules, success
 from driver.tune.prepared import Prepared, best_of
 from driver.tune.run_context import RunContext
 from driver.tune.summarise import standing
@@ -35,6 +34,7 @@ def search(
     settings = context.settings
     with context.watch.waiting(lambda: resources.waits_for):
         workers = resources.workers
+    known_before = _known(context, prepared)
     with context.watch.waiting(lambda: "the tuner asks anew for what was measured before"):
         earlier = continued(
             prepared.tasks,
@@ -44,7 +44,8 @@ def search(
             seed=settings.seed if settings.search_seed is None else settings.search_seed,
             lookahead=settings.lookahead,
             least_gain=settings.least_gain / 100,
-            seeds=_seeds(context, prepared),
+            seeds=known_before.points if known_before else {},
+            near=known_before.near if known_before else (),
         )
     paces = ClockBaselines(store.paces())
     resources.leases.keep_to_one_clock(earlier.clock, paces)
@@ -109,18 +110,18 @@ def _as_far_as_it_came(result: SearchResult, prepared: Prepared, store: TrialSto
     return replace(result, why="exhausted", ended="its seconds were over")
 
 
-def _seeds(context: RunContext, prepared: Prepared) -> Mapping[str, Point]:
-    """The best schedules that other runs have found, as far as there are any."""
+def _known(context: RunContext, prepared: Prepared) -> KnownSchedules | None:
+    """The best schedules that other runs have found; None where they are not asked for."""
     path = context.settings.records
     if path is None:
-        return {}
+        return None
     tasks = {name: task for name, task in prepared.tasks.items() if task.has_choice}
     if not tasks:
-        return {}
+        return None
     with ScheduleStore(path) as store:
         found = known_schedules(tasks, store)
     context.say(f"records: {found}")
-    return found.points
+    return found
 
 
 def _loop(
@@ -168,6 +169,7 @@ def _announce(
         "seed": context.settings.seed,
         LOOKAHEAD: session.lookahead.most,
         SEEDS: {name: dict(point) for name, point in earlier.seeds.items()},
+        NEAR: sorted(earlier.near),
     }
     store.begin_run(context.run_id, description, begun=context.clock.wall_seconds())
     context.listen(

@@ -74,6 +74,19 @@ def test_seeds_come_before_defaults_and_stand_for_them_on_a_tiny_budget() -> Non
     assert len({*names(more)}) == 10
 
 
+@pytest.mark.parametrize("has_estimate", [True, False])
+def test_a_seed_of_another_workload_comes_behind_what_an_estimate_says(has_estimate: bool) -> None:
+    space = conv_like_space(14, 14, 2, 2, 3)
+    space = with_estimate(space) if has_estimate else space
+    alone = run(TuningSession({"a": WeightedSpace(space)}, trials=20))
+    near = WeightedSpace(space, seed=alone[-1].point, is_seed_near=True)
+    (only,) = run(TuningSession({"a": near}, trials=0))
+    first, second, *_ = run(TuningSession({"a": near}, trials=20))
+    assert only.point == first.point == (alone[0].point if has_estimate else alone[-1].point)
+    if has_estimate:
+        assert second.point == alone[-1].point
+
+
 def test_a_seed_that_is_no_point_of_the_space_is_left_aside() -> None:
     tasks = small_tasks()
     plain = names(run(TuningSession(tasks, trials=9)))

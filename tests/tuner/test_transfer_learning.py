@@ -17,12 +17,13 @@ from tuner.transfer_learning import SharedMeasurements
 def test_others_of_the_same_kind_are_given() -> None:
     shared = SharedMeasurements()
     for cost in range(5):
-        shared.add("conv", "first", np.asarray([float(cost)]), cost)
+        shared.add("conv", "first", np.asarray([float(cost)]), cost + 100)
     shared.add("conv", "second", np.asarray([9.0]), 9)
     shared.add("dense", "third", np.asarray([7.0]), 7)
     features, costs = shared.of_others("conv", "second", most=2)
     assert features.tolist() == [[3.0], [4.0]]
-    assert costs.tolist() == [3.0, 4.0]
+    assert costs.tolist() == [1.0, 2.0], "against the mean of their own search"
+    assert not len(shared.of_others("conv", "first", most=2)[0]), "one alone has none"
     assert len(shared.of_others("dense", "third", most=2)[1]) == 0
 
 

@@ -10,7 +10,7 @@ from tilefarm.measurement import Trial
 from tilefarm.space import Point, SearchSpace
 
 from driver.benchmarks.tuner.conversations import Make
-from tuner.guided import Guided
+from tuner.guided import GuidedByEstimate
 from tuner.model_search import ModelSearch
 
 
@@ -33,7 +33,7 @@ class _Unconstrained:
         """Nothing is learnt."""
 
 
-class _EstimateOnly(Guided):
+class _EstimateOnly(GuidedByEstimate):
     """The order of the estimate, to the end."""
 
     def tell(self, trials: Sequence[Trial]) -> None:

@@ -182,7 +182,10 @@ def choice_of(point: Point, made: Generated, layer: TemplateLayer) -> TemplateCh
 
 
 def same_choices(
-    template: TemplateChoice, made: Generated, extents: Mapping[str, int]
+    template: TemplateChoice,
+    made: Generated,
+    extents: Mapping[str, int],
+    sampler: Sampler | None = None,
 ) -> list[Point]:
     """Points of our space with the choices of a template's point, the likely fastest first.
 
@@ -193,8 +196,9 @@ def same_choices(
 
     Args:
         extents: those of the layer's axes.
+        sampler: of that space, for whoever asks often.
     """
-    sampler = Sampler(made.space)
+    sampler = sampler or Sampler(made.space)
     fixed = _fixed(template, made, extents)
     allowed = {
         at: np.asarray([[value in fixed[v.name] for value in v.domain]])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ from tilefarm.target import TARGETS
 
 from driver.campaign.tasks import task_of
 from driver.program.vta.layers import BIASED, RESNET18
-from driver.tune.continued import SEEDS, continued
+from driver.tune.continued import NEAR, SEEDS, continued
 from driver.tune.known_schedules import known_schedules, records_of, success
 from tuner.sampler import Sampler
 from tuner.schedule_store import ScheduleRecord, ScheduleStore
@@ -124,7 +125,7 @@ def test_a_folder_keeps_the_seeds_that_it_began_with(tmp_path: Path) -> None:
     slow, fast = _points()
     with TrialStore(tmp_path / "records.sqlite") as store:
 
-        def session(seed: Point) -> Point:
+        def session(seed: Point, near: Sequence[str] = ()) -> Point:
             begun = continued(
                 TASKS,
                 store,
@@ -133,12 +134,14 @@ def test_a_folder_keeps_the_seeds_that_it_began_with(tmp_path: Path) -> None:
                 seed=1,
                 lookahead=None,
                 seeds={FIRST.name: seed},
+                near=near,
             )
             kept = {name: dict(point) for name, point in begun.seeds.items()}
-            store.begin_run(f"run {len(store.runs())}", {SEEDS: kept}, begun=0.0)
+            description = {SEEDS: kept, NEAR: [*begun.near]}
+            store.begin_run(f"run {len(store.runs())}", description, begun=0.0)
             asked = begun.session.ask(5)
             assert [each.task for each in asked] == [*TASKS]
             return dict(FIRST.choice(asked[0].point))
 
         assert session(fast) == dict(FIRST.choice(fast))
-        assert session(slow) == dict(FIRST.choice(fast))
+        assert session(slow, near=[FIRST.name]) == dict(FIRST.choice(fast))
