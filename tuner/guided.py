@@ -22,7 +22,7 @@ from tuner.model_search import ModelSearch
 from tuner.noise import told_apart
 from tuner.proposer import Proposer
 from tuner.ranked_rows import RankedRows
-from tuner.residual_model import ResidualModel
+from tuner.residual_model import ResidualModel, informs
 from tuner.sampler import Key, Sampler
 from tuner.search import Rows
 from tuner.shortlist import Shortlist
@@ -53,7 +53,7 @@ _USUAL_SHARE: Final = 0.02
 of it. The less there is to do, the more counts the first."""
 _USUAL_UNKNOWN: Final = 0.3
 """What costs differ by where there is no estimate, as log2: measured ones tell soon."""
-_OTHERS_NOISE: Final = 1.0
+_OTHERS_NOISE: Final = 0.3
 """A trial of another workload says less of this one."""
 
 
@@ -203,7 +203,7 @@ class Guided:
         missed = np.log2(costs[used]) - np.asarray(self._estimates)[used]
         noises = np.zeros(len(used))
         more, theirs = self._shared.of_others(self._features.kind, self, _OTHERS)
-        if len(more):
+        if informs(features, missed, more, theirs, _OTHERS_NOISE):
             features = np.concatenate([features, more])
             missed = np.concatenate([missed, theirs])
             noises = np.concatenate([noises, np.full(len(more), _OTHERS_NOISE)])

@@ -161,10 +161,13 @@ class ModelSearch:
         for _ in range(_GENERATIONS):
             parents = population[np.argsort(costs, kind="stable")[: _POPULATION // 2]]
             mothers, fathers = self._by_rank(len(parents)), self._by_rank(len(parents))
-            children = self._sampler.crossed(parents[mothers], parents[fathers], self._rng)
+            children = self._children(parents[mothers], parents[fathers])
             population = np.concatenate([population, children])
             costs = np.concatenate([costs, self._costs(children)])
         return self._candidates.unseen(population[np.argsort(costs, kind="stable")])
+
+    def _children(self, mothers: Rows, fathers: Rows) -> Rows:
+        return self._sampler.crossed(mothers, fathers, self._rng)
 
     def _by_rank(self, count: int) -> NDArray[np.int64]:
         """A population of random positions; the first ones are likelier."""

@@ -20,6 +20,8 @@ _LENGTH: Final = 2.0
 """In standard deviations of the features."""
 _NOISE: Final = 0.05
 """Of a candidate's error, what its features do not tell: a share of the variance."""
+_LEAST_OWN: Final = 3
+"""Errors of one's own that say whether others' are like them."""
 _USUAL_WEIGHT: Final = 4.0
 """For how many measured candidates that counts which is usually missed."""
 
@@ -95,6 +97,39 @@ class ResidualModel:
         row = like / np.sqrt(self._left[at] + _NOISE)
         self._half.append(row[None])
         self._left = np.maximum(self._left - row**2, 0.0)
+
+
+def informs(own: Floats, missed: Floats, others: Floats, theirs: Floats, noise: float) -> bool:
+    """Whether others' errors make those of one's own likelier than they are alone.
+
+    By the density of what was missed, less its mean, without and with what the others say of it:
+    so nobody is led by workloads that are not like it, and nobody by any before it has measured.
+
+    Args:
+        own, others: features [m, f] and [k, f] of measured candidates.
+        missed, theirs: their errors [m] and [k], the others' around a mean of 0.
+        noise: of the others, beside the usual one.
+    """
+    if len(missed) < _LEAST_OWN or not len(theirs):
+        return False
+    own, others = _scaled(own, others)
+    squares, of_others = (own**2).sum(axis=1), (others**2).sum(axis=1)
+    near = _kernel(own, squares, own, squares) + _NOISE * np.eye(len(own))
+    theirs_near = _kernel(others, of_others, others, of_others)
+    theirs_near += (_NOISE + noise) * np.eye(len(others))
+    like = np.linalg.solve(theirs_near, _kernel(others, of_others, own, squares))
+    left = near - _kernel(own, squares, others, of_others) @ like
+    rest = missed - missed.mean()
+    variance = float(rest @ rest) / len(rest) or 1.0
+    without = _surprise(rest, variance * near)
+    rest = missed - like.T @ theirs
+    return _surprise(rest - rest.mean(), variance * left) < without
+
+
+def _surprise(errors: Floats, covariance: Floats) -> float:
+    """Minus the logarithm of the density of errors, twice and but for a constant."""
+    _, size = np.linalg.slogdet(covariance)
+    return float(errors @ np.linalg.solve(covariance, errors) + size)
 
 
 def _scaled(candidates: Floats, known: Floats) -> tuple[Floats, Floats]:

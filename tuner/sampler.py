@@ -169,17 +169,26 @@ class Sampler:
         return [*self.points(self._distinct(rows)[:n])]
 
     def crossed(
-        self, mothers: Rows, fathers: Rows, rng: np.random.Generator, *, loose_share: float = 0.1
+        self,
+        mothers: Rows,
+        fathers: Rows,
+        rng: np.random.Generator,
+        *,
+        loose_share: float = 0.1,
+        held: frozenset[int] | None = None,
     ) -> Rows:
         """Children of pairs of points: at most one valid row per pair.
 
         A child's tunables have the value of the mother or of the father, except for one random
         tunable and a `loose_share` of the others, which are free: that is the mutation. A few
         children of each pair are drawn whatever the constraints say; where most pairs have no
-        valid one among these, those pairs get theirs by constrained crossover.
+        valid one among these, those pairs get theirs by constrained crossover. Tunables that are
+        not `held` (by position; None: all are) are free as well.
         """
         if not len(mothers) or not self.tunables:
             return mothers[:0]
+        if held is not None:
+            return self._searched_children(mothers, fathers, rng, loose_share, held)
         children, pairs = self._drawn_children(mothers, fathers, rng, loose_share)
         if 2 * len(children) >= len(mothers):
             return children
@@ -221,7 +230,12 @@ class Sampler:
         return rows[first], pairs
 
     def _searched_children(
-        self, mothers: Rows, fathers: Rows, rng: np.random.Generator, loose_share: float
+        self,
+        mothers: Rows,
+        fathers: Rows,
+        rng: np.random.Generator,
+        loose_share: float,
+        held: frozenset[int] | None = None,
     ) -> Rows:
         """A child of each pair by the constrained crossover of Heron (ASPLOS 2023).
 
@@ -229,6 +243,8 @@ class Sampler:
         """
         owners = len(mothers)
         loose = self._loose(owners, rng, loose_share)
+        if held is not None:
+            loose |= [at not in held for at in range(len(self.tunables))]
         allowed: dict[int, Flags] = {}
         for t, v in enumerate(self.space.tunables):
             column = self._index[v.name]

@@ -57,6 +57,10 @@ class SearchPlan:
         )
         self._pruning = self._constraints_that_prune()
 
+    def that_prune(self) -> tuple[Constraint, ...]:
+        """The constraints that lead to a limit; the others only compute what nobody limits."""
+        return tuple([c for c in self._constraints if id(c) in self._pruning])
+
     def before_any_choice(self) -> Effect:
         """What the constraints say where only constants are known."""
         constants = {v.name for v in self._space.variables if len(v.domain) == 1}

@@ -53,6 +53,11 @@ class XgbModel:
         scores: Floats = np.asarray(raw, dtype=np.float64)
         return self._mean + self._spread * scores
 
+    def importance(self, features: int) -> Floats:
+        """How often each feature decides in the trees of the last fit [features]."""
+        found = self._booster.get_score(importance_type="weight")
+        return np.asarray([found.get(f"f{at}", 0.0) for at in range(features)], dtype=np.float64)
+
 
 def _imported() -> Any:
     """The library, imported without scikit-learn.

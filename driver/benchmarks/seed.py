@@ -6,12 +6,13 @@ import argparse
 import json
 import random
 import subprocess
+import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, Final
 
 from tilefarm.errors import InfraError
 from tilefarm.interpreter import python_command
@@ -29,6 +30,9 @@ _RUNS: Final = 30
 _TRIALS: Final = 120
 _LOAD: Final = 4
 _MOST_KILLS: Final = 3
+_KILLS: Final = 50
+_LONGEST_PIECE: Final = 6.0
+"""Seconds until a kill at a random moment, at most: a start takes two or three of them."""
 _BUSY: Final = """
 import os
 parent = os.getppid()
@@ -40,7 +44,7 @@ while os.getppid() == parent:
 _EPILOG: Final = f"""\
 examples:
   tilefarm bench seed --gate
-  tilefarm bench seed --runs 4 --trials 60 --load 0
+  tilefarm bench seed --runs 4 --trials 60 --load 0 --kills 10
 
 Whole searches of the demo, each a process with a folder of its own. The first is left alone. All
 others run beside --load processes that do nothing but compute; every second one of them is killed
@@ -59,6 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ("runs", _RUNS, 2, "searches"),
         ("trials", _TRIALS, 2, "of each search"),
         ("load", _LOAD, 0, "processes that compute beside"),
+        ("kills", _KILLS, 0, "of one more search, at random moments"),
         ("seed", 0, 0, "of all searches, and of the moments of the kills"),
     ):
         add_number(parser, name, what, default=default, least=least)
@@ -79,7 +84,13 @@ def run(args: argparse.Namespace) -> int:
             searches.append(searched(scratch / f"{number}", args.trials, args.seed, after))
             if not args.json:
                 print(f"search {number + 1}: {searches[-1]}", flush=True)
+        moments = [chance.uniform(0, _LONGEST_PIECE) for _ in range(args.kills)]
+        pieces, again = searched_in_pieces(scratch / "pieces", args.trials, args.seed, moments)
+        searches.append(pieces)
+        if not args.json:
+            print(f"in pieces: {pieces}", flush=True)
     figures = list(seed_figures(searches))
+    figures.append(Figure(name="trials measured again", value=again, unit="", goal=0))
     document = {
         "machine": machine(),
         "load": args.load,
@@ -142,7 +153,46 @@ def searched(out: Path, trials: int, seed: int, kills: Sequence[int]) -> SeededS
     """
     began = time.monotonic()
     killed = sum(_session(out, trials, seed, after) for after in (*kills, None))
-    seconds = time.monotonic() - began
+    return _found(out, killed, time.monotonic() - began)
+
+
+def searched_in_pieces(
+    out: Path, trials: int, seed: int, moments: Sequence[float]
+) -> tuple[SeededSearch, int]:
+    """One search, killed so many seconds after each start; and how many trials came again.
+
+    A kill that finds the search at its end counts as none.
+
+    Raises:
+        InfraError: it failed.
+    """
+    began, told, killed = time.monotonic(), list[int](), 0
+    for moment in (*moments, None):
+        with tempfile.TemporaryFile("w+") as said, _started(out, trials, seed, said) as process:
+            try:
+                process.wait(moment)
+            except subprocess.TimeoutExpired:
+                killed += 1
+                kill_descendants(process.pid)
+                process.kill()
+            else:
+                _check(process, _words(out, trials, seed))
+            said.seek(0)
+            told += trials_told(said)
+    again = len(told) - len(set(told))
+    return _found(out, killed, time.monotonic() - began), again
+
+
+def trials_told(lines: Iterable[str]) -> Iterator[int]:
+    """Numbers of trials that a process has told; its last line may be half of one."""
+    for line in lines:
+        with suppress(json.JSONDecodeError):
+            told = json.loads(line)
+            if told["event"] == "trial":
+                yield told["number"]
+
+
+def _found(out: Path, kills: int, seconds: float) -> SeededSearch:
     with TrialStore(out / "records.sqlite", read_only=True) as store:
         ended = store.trials()
         workloads = dict.fromkeys(trial.workload for trial in ended)
@@ -150,26 +200,40 @@ def searched(out: Path, trials: int, seed: int, kills: Sequence[int]) -> SeededS
     return SeededSearch(
         best=tuple(best),
         trials=tuple((t.workload.hex, t.trace.hex, t.status.value, t.cycles) for t in ended),
-        kills=killed,
+        kills=kills,
         seconds=seconds,
     )
 
 
 def _session(out: Path, trials: int, seed: int, kill_after: int | None) -> bool:
     """Let a process search, and kill it after a trial; whether it was killed."""
-    words = ["demo", "--json", "--no-ray", "--workers", "2", "--devices", "2", "--out", str(out)]
-    words += ["--trials", str(trials), "--seed", str(seed)]
-    with subprocess.Popen(
-        python_command("-m", "driver.cli", *words), stdout=subprocess.PIPE, text=True
-    ) as process:
+    with _started(out, trials, seed, subprocess.PIPE) as process:
         assert process.stdout is not None
-        for line in process.stdout:
-            told = json.loads(line)
-            if kill_after and told["event"] == "trial" and told["number"] >= kill_after:
+        for number in trials_told(process.stdout):
+            if kill_after and number >= kill_after:
                 kill_descendants(process.pid)
                 process.kill()
                 return True
+    _check(process, _words(out, trials, seed))
+    return False
+
+
+def _started(out: Path, trials: int, seed: int, said: int | IO[str]) -> subprocess.Popen[str]:
+    command = python_command("-m", "driver.cli", *_words(out, trials, seed))
+    return subprocess.Popen(command, stdout=said, text=True)
+
+
+def _words(out: Path, trials: int, seed: int) -> list[str]:
+    words = ["demo", "--json", "--no-ray", "--workers", "2", "--devices", "2", "--out", str(out)]
+    return [*words, "--trials", str(trials), "--seed", str(seed)]
+
+
+def _check(process: subprocess.Popen[str], words: Sequence[str]) -> None:
+    """Refuse an end that is a failure.
+
+    Raises:
+        InfraError: it is one.
+    """
     if process.returncode:
         alone = f"`tilefarm {' '.join(words)}` does the same alone"
         raise InfraError(f"the search ended with exit code {process.returncode}", alone)
-    return False

@@ -8,7 +8,7 @@ from tilefarm.space import ESTIMATE, Point, SearchSpace, Variable
 
 from tuner.cost_model import Featurizer
 from tuner.guided import Guided
-from tuner.residual_model import ResidualModel
+from tuner.residual_model import ResidualModel, informs
 from tuner.sampler import Sampler
 from tuner.shortlist import MOST, Shortlist
 from tuner.transfer_learning import SharedMeasurements
@@ -56,19 +56,35 @@ def test_a_search_learns_what_the_estimate_misses() -> None:
     assert {p["acc_slots"] for p in search.ask(3)} == {2}
 
 
-def test_what_one_search_learnt_the_next_one_knows_from_the_start() -> None:
+def test_what_one_search_learnt_another_knows_once_its_own_errors_agree() -> None:
     shared, taught = SharedMeasurements(), with_estimate(conv_like_space(28, 28, 4, 2, 3))
     first = Guided(with_estimate(conv_like_space()), seed=0)
     first.join(shared)
     for _ in range(24):
         tell_all(first, first.ask(1))
-    begun: dict[bool, list[int]] = {}
+    asked: dict[bool, list[list[int]]] = {}
     for learns in (False, True):
-        searches = [Guided(taught, seed) for seed in range(6)]
-        for search in searches:
+        asked[learns] = []
+        for seed in range(4):
+            search = Guided(taught, seed)
             search.join(shared if learns else SharedMeasurements())
-        begun[learns] = [search.ask(1)[0]["acc_slots"] for search in searches]
-    assert begun == {False: [1] * 6, True: [2] * 6}
+            asked[learns].append([])
+            for _ in range(4):
+                points = search.ask(1)
+                asked[learns][-1] += [point["acc_slots"] for point in points]
+                tell_all(search, points)
+    assert all(slots[0] == 1 for slots in asked[True]), "the estimate's best comes first"
+    assert all(slots[3] == 2 for slots in asked[True])
+    assert sum(map(sum, asked[False])) <= sum(map(sum, asked[True]))
+
+
+def test_errors_of_others_that_are_not_like_ones_own_are_left_aside() -> None:
+    own = np.linspace(0.0, 1.0, 8)[:, None]
+    others = np.linspace(0.05, 0.95, 12)[:, None]
+    missed = 0.3 * own[:, 0] + 0.1
+    for slope, is_told in ((0.3, True), (-0.3, False)):
+        assert informs(own, missed, others, slope * (others[:, 0] - 0.5), 0.3) is is_told
+    assert not informs(own[:2], missed[:2], others, 0.3 * (others[:, 0] - 0.5), 0.3), "too few"
 
 
 def test_a_shortlist_has_every_point_below_its_bound_and_no_other_sooner() -> None:

@@ -7,6 +7,7 @@ import math
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any, Final
 
 from tilefarm.command_line import whole_from
@@ -29,6 +30,7 @@ from driver.benchmarks.tuner.cases import (
 )
 from driver.benchmarks.tuner.conversations import Conversation, quantile
 from driver.benchmarks.tuner.tasks import (
+    ABLATION_SEEDS,
     NOISY,
     CaseResult,
     CaseTask,
@@ -38,6 +40,12 @@ from driver.benchmarks.tuner.tasks import (
     measure_network,
     processor_seconds,
 )
+from driver.benchmarks.tuner.template_space import (
+    TemplateResult,
+    TemplateTask,
+    measure_template,
+)
+from driver.benchmarks.tvm_flow import OLD_FLOW, read_points
 from driver.commands.options.shared import add_number
 from driver.environment import machine
 from driver.report.terminal.text_table import text_table
@@ -52,6 +60,10 @@ _LEADER: Final = "guided"
 _COST_TRIALS: Final = 1000
 _QUICK_COST_TRIALS: Final = 200
 
+_TRIALS_A_SECOND: Final = 40
+_TEMPLATE: Final = 40
+"""Trials in the old flow's space."""
+
 _EPILOG: Final = f"""\
 examples:
   tilefarm bench tuner --quick
@@ -62,9 +74,11 @@ Each proposer searches each workload alone, told after every trial, with so many
 the trials until one is within 1 % (small kernels and windows: 5 %) of the best known cycles, median
 and p90 over seeds; what is not reached counts as one trial more than there are. A point is
 simulated once. Then the same for {_LEADER} by a clock that is off by 2 %, and how often what it
-reports is within 2 % of the best known; {_LEADER} without one of its parts; networks after one
-trial for each workload; and what proposing and learning take of the processor at {_COST_TRIALS}
-trials, with made-up costs. Goals are those of {_LEADER}.
+reports is within 2 % of the best known; {_LEADER} without one of its parts, with {ABLATION_SEEDS}
+seeds at most (CP-SAT sampling where OR-Tools is installed); networks after one trial for each
+workload and after 200; what proposing and learning take of the processor at {_COST_TRIALS} trials,
+with made-up costs; with --old, which has all points of the old flow's template with their cycles,
+searches of that space, without an estimate and with ours. Goals are those of {_LEADER}.
 
 exit codes: 0 done; 1 a goal is missed, with --gate; 2 bad input
 """
@@ -83,6 +97,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     option("--quick", action="store_true", help=f"a few workloads, {_QUICK_SEEDS} seeds")
     add_number(parser, "trials", "of each search", default=_TRIALS)
     add_number(parser, "jobs", "workloads at a time", default=1)
+    option("--old", type=Path, metavar="TABLE.csv", help="search the old flow's space as well")
     add_gate(parser)
     parser.epilog = _EPILOG
 
@@ -147,7 +162,7 @@ def _case_results(args: argparse.Namespace, target: Target) -> dict[str, CaseRes
             name=name,
             workload=named[name],
             target=target,
-            proposers=(*_proposers(args), *ABLATIONS),
+            proposers=_proposers(args),
             seeds=_seeds(args),
             trials=args.trials,
         )
@@ -214,6 +229,7 @@ def _figures(
         mine = {name: results[name] for name in group.cases if name in results}
         if mine:
             yield from group_figures(group, mine, _proposers(args), args.trials)
+    yield from _template_figures(args, target)
     yield from _noisy_figures(results, args.trials)
     yield from _ablation_figures(results, args.trials)
     yield from _network_figures(args, target)
@@ -238,6 +254,41 @@ def group_figures(
                 unit="trials",
                 goal=goal,
             )
+        finals = []
+        for name, found in mine.items():
+            ends = [min(search.cycles) for search in found.searches[proposer]]
+            finals.append(quantile(ends, 0.5) / _best_known(name, found))
+        yield Figure(
+            name=f"{group.name}, {proposer}: worst final best after {most} trials (median)",
+            value=100 * (max(finals) - 1),
+            unit="%",
+            goal=100 * group.within if proposer == _LEADER else None,
+        )
+
+
+def _template_figures(args: argparse.Namespace, target: Target) -> Iterator[Figure]:
+    """Of the layer of the old flow's space that needs most trials."""
+    if args.old is None:
+        return
+    tasks = [
+        TemplateTask(
+            name=name, points=tuple(points), target=target, seeds=_seeds(args), trials=_TEMPLATE
+        )
+        for name, points in read_points(args.old).items()
+        if name in OLD_FLOW
+    ]
+    found = list(isolated(measure_template, tasks, jobs=args.jobs))
+    good = [each for each in found if isinstance(each, TemplateResult)]
+    for words, trials, goal in (
+        ("without an estimate", [each.without_estimate for each in good], 8),
+        ("with one", [each.with_estimate for each in good], 2),
+    ):
+        yield Figure(
+            name=f"the old flow's space, {words}: worst layer's median to 5 %",
+            value=max(trials) if len(good) == len(found) else math.nan,
+            unit="trials",
+            goal=goal,
+        )
 
 
 def _noisy_figures(results: Mapping[str, CaseResult], most: int) -> Iterator[Figure]:
@@ -285,9 +336,10 @@ def _network_figures(args: argparse.Namespace, target: Target) -> Iterator[Figur
             yield Figure(name=f"{task.name}: crashed", value=math.nan, unit="", goal=0)
             continue
         print(f"{task.name}: {asdict(result)}", file=sys.stderr, flush=True)
-        best = min(NETWORKS[task.name], result.first, result.together, result.alone)
+        best = min(NETWORKS[task.name], result.first, result.final, result.together, result.alone)
         for words, cycles, goal in (
             (f"after {result.trials} trials", result.first, 0.5),
+            ("after 200 trials", result.final, 0.5),
             ("after 8 a workload", result.together, None),
             ("after 8 a workload, without transfer", result.alone, None),
         ):
@@ -306,9 +358,16 @@ def _cost_figures(args: argparse.Namespace, target: Target) -> Iterator[Figure]:
             for name in names
             if has_space(named[name], target)
         }
+        seconds = processor_seconds(tasks, trials)
         yield Figure(
             name=f"proposing and learning, {what}, {trials} trials",
-            value=1000 * processor_seconds(tasks, trials),
+            value=1000 * seconds,
             unit="ms/trial",
             goal=None if args.quick else 2.0,
+        )
+        yield Figure(
+            name=f"  at {_TRIALS_A_SECOND} trials/s, of wall time",
+            value=100 * _TRIALS_A_SECOND * seconds,
+            unit="%",
+            goal=None if args.quick else 5.0,
         )

@@ -27,13 +27,21 @@ from tuner.transfer_learning import SharedMeasurements
 NOISE: Final = 0.02
 """Of the clock that is made up: 2 %."""
 NOISY: Final = "guided, noisy clock"
+ABLATION_SEEDS: Final = 4
+"""At most: a search without an estimate takes five times as long as one with it."""
+_FINAL: Final = 200
+"""Trials of a whole session of a network."""
 _LEARNT: Final = 8
 """Trials of each workload of a network where workloads learn from one another."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseTask:
-    """All searches of one workload; `proposers` are names of tuner.PROPOSERS, or of ABLATIONS."""
+    """All searches of one workload.
+
+    Attributes:
+        proposers: names of tuner.PROPOSERS; beside them are all of ABLATIONS, with fewer seeds.
+    """
 
     name: str
     workload: Workload
@@ -56,14 +64,16 @@ def measure_case(task: CaseTask) -> CaseResult:
     """Every proposer with every seed."""
     measured = MeasuredSpace(task.workload, task.target)
 
-    def searches(make: Make, noise: float) -> tuple[Conversation, ...]:
+    def searches(make: Make, seeds: int, noise: float = 0.0) -> tuple[Conversation, ...]:
         return tuple(
             conversation(make, measured, seed=seed, trials=task.trials, noise=noise)
-            for seed in range(task.seeds)
+            for seed in range(seeds)
         )
 
-    found = {name: searches(_maker(name), 0.0) for name in task.proposers}
-    found[NOISY] = searches(_maker("guided"), NOISE)
+    found = {name: searches(_maker(name), task.seeds) for name in task.proposers}
+    few = min(task.seeds, ABLATION_SEEDS)
+    found |= {name: searches(make, few) for name, make in ABLATIONS.items()}
+    found[NOISY] = searches(_maker("guided"), task.seeds, NOISE)
     return CaseResult(found, measured.least, measured.count)
 
 
@@ -71,7 +81,7 @@ def _maker(name: str) -> Make:
     def make(space: SearchSpace, seed: int) -> Proposer:
         return make_proposer(name, space, seed)
 
-    return ABLATIONS.get(name, make)
+    return make
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,11 +99,13 @@ class NetworkResult:
 
     Attributes:
         trials: of the first session.
+        final: after a session of 200 trials.
         alone, together: after eight trials of each, without and with others' measurements.
     """
 
     first: int
     trials: int
+    final: int
     alone: int
     together: int
 
@@ -103,23 +115,31 @@ def measure_network(task: NetworkTask) -> NetworkResult:
     counts = {w: count for w, count in task.workloads if has_space(w, task.target)}
     spaces = {w.name: MeasuredSpace(w, task.target) for w in counts}
     weights = {w.name: count for w, count in counts.items()}
+    first, trials = _session(spaces, weights, 0)
+    return NetworkResult(
+        first=first,
+        trials=trials,
+        final=_session(spaces, weights, _FINAL)[0],
+        alone=_after_a_few(spaces, weights, joined=False),
+        together=_after_a_few(spaces, weights, joined=True),
+    )
+
+
+def _session(
+    spaces: Mapping[str, MeasuredSpace], weights: Mapping[str, int], trials: int
+) -> tuple[int, int]:
+    """A network's cycles after a session of so many trials, and how many there were."""
     session = TuningSession(
         {name: WeightedSpace(each.space, weight=weights[name]) for name, each in spaces.items()},
-        trials=0,
+        trials=trials,
     )
     least = dict.fromkeys(spaces, math.inf)
-    while proposals := session.ask(len(spaces)):
+    while proposals := session.ask(1):
         for each in proposals:
             trial = spaces[each.task].trial(each.point)
             least[each.task] = min(least[each.task], trial.cost or math.inf)
             session.tell(each.number, trial)
-    first = sum(weights[name] * cycles for name, cycles in least.items())
-    return NetworkResult(
-        first=int(first),
-        trials=session.told,
-        alone=_after_a_few(spaces, weights, joined=False),
-        together=_after_a_few(spaces, weights, joined=True),
-    )
+    return int(sum(weights[name] * cycles for name, cycles in least.items())), session.told
 
 
 def _after_a_few(

@@ -53,15 +53,30 @@ def test_the_command_kills_every_second_search_and_fails_where_they_differ(
         assert (trials, chosen) == (50, 3)
         return replace(SEARCHED, kills=len(kills), best=(("w", f"t{len(asked)}"),))
 
+    def in_pieces(
+        out: Path, trials: int, chosen: int, moments: Sequence[float]
+    ) -> tuple[SeededSearch, int]:
+        assert out.name == "pieces"
+        assert len(moments) == 7
+        return replace(searched(out, trials, chosen, []), kills=7), 2
+
     monkeypatch.setattr(seed, "searched", searched)
+    monkeypatch.setattr(seed, "searched_in_pieces", in_pieces)
     words = ["bench", "seed", "--runs", "5", "--trials", "50", "--seed", "3", "--load", "1"]
+    words += ["--kills", "7"]
     assert cli.main([*words, "--gate"]) == 1
-    assert "distinct best schedules         5            <= 1  missed" in capsys.readouterr().out
-    assert [bool(kills) for kills in asked] == [False, False, True, False, True]
+    told = capsys.readouterr().out
+    assert "distinct best schedules         6            <= 1  missed" in told
+    assert "trials measured again           2            <= 0  missed" in told
+    assert [bool(kills) for kills in asked] == [False, False, True, False, True, False]
     assert all(0 < after < 50 for kills in asked for after in kills)
     assert cli.main([*words, "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
-    assert [row["met"] for row in document["figures"] if row["goal"]] == [False, True]
+    assert [row["met"] for row in document["figures"] if row["goal"] is not None] == [
+        False,
+        True,
+        False,
+    ]
 
 
 @pytest.mark.parametrize("words", ["--runs 1", "--trials 1", "--load -1", "--seed -1"])
@@ -95,3 +110,8 @@ def test_whole_searches_under_load_and_kills_end_alike(capsys: pytest.CaptureFix
     document = json.loads(capsys.readouterr().out)
     assert [each["kills"] > 0 for each in document["searches"]] == [False, False, True, False]
     assert all(len(each["trials"]) == 60 for each in document["searches"])
+
+
+def test_numbers_of_trials_are_read_to_a_line_that_a_kill_has_cut() -> None:
+    lines = ['{"event": "step"}', '{"event": "trial", "number": 4}', '{"event": "tri']
+    assert [*seed.trials_told(lines)] == [4]

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 import pytest
+from kit.search.toy_spaces import conv_like_cycles, conv_like_space, trial_of, with_estimate
 from tilefarm.measurement import Trial
 from tilefarm.space import Point, SearchSpace
 from tilefarm.target import TARGETS
@@ -17,9 +18,17 @@ from driver.benchmarks.tuner.command import group_figures
 from driver.benchmarks.tuner.conversations import Conversation, conversation, quantile
 from driver.benchmarks.tuner.measured_space import MeasuredSpace
 from driver.benchmarks.tuner.tasks import CaseResult
+from driver.benchmarks.tuner.template_space import (
+    TemplateTask,
+    measure_template,
+    template_space,
+)
+from driver.benchmarks.tvm_flow import TemplatePoint
 from driver.benchmarks.workloads import workloads
+from driver.tune.autotvm.template import SPLITS, THREADS
 from tuner import make_proposer
 from tuner.proposer import Proposer
+from tuner.sampler import Sampler
 
 SIM = TARGETS["sim"]
 
@@ -95,8 +104,40 @@ def test_the_goals_are_those_of_the_guided_search() -> None:
     searches = {"guided": (Conversation((best,), best),), "random": (slow,)}
     found = {"matmul": CaseResult(searches, best, 2)}
     figures = [*group_figures(group, found, ("guided", "random"), 3)]
-    assert [figure.value for figure in figures] == [1, 1, 4, 4]
-    assert [figure.goal for figure in figures] == [2, 8, None, None]
+    assert [figure.value for figure in figures] == [1, 1, 0, 4, 4, 100]
+    assert [figure.goal for figure in figures] == [2, 8, 1, None, None, None]
+
+
+def test_the_old_flow_is_a_table_of_what_it_has_measured() -> None:
+    """The fast one is what our estimate likes best, so that one trial finds it."""
+    slow = [TemplatePoint(1, 7, 1, tile_co, 1, 1, 90_000) for tile_co in (1, 2, 4)]
+    points = (*slow, TemplatePoint(7, 7, 1, 8, 2, 1, 37_817))
+    space = template_space(points)
+    assert Sampler(space).enumerate(9) == [
+        dict(zip((*SPLITS, *THREADS), row, strict=True))
+        for row in sorted((p.tile_h, p.tile_w, p.tile_ci, p.tile_co, *threads(p)) for p in points)
+    ]
+    found = measure_template(TemplateTask(name="C10", points=points, target=SIM, seeds=1, trials=4))
+    assert found.with_estimate == 1
+    assert 1 < found.without_estimate <= 4
+
+
+def threads(point: TemplatePoint) -> tuple[int, int]:
+    return point.oc_nthread, point.h_nthread
+
+
+@pytest.mark.parametrize("name", ["without estimate, importance-guided keys", "CP-SAT sampling"])
+def test_an_ablation_asks_for_valid_points_that_are_new(name: str) -> None:
+    if name not in ABLATIONS:
+        pytest.skip("OR-Tools is not installed")
+    space = with_estimate(conv_like_space(28, 28, 4, 4, 3))
+    proposer, sampler, keys = ABLATIONS[name](space, 0), Sampler(space), set[tuple[int, ...]]()
+    for _ in range(20):
+        (point,) = proposer.ask(1)
+        assert sampler.complete(point) is not None
+        keys.add(sampler.key(point))
+        proposer.tell([trial_of(point, cycles=conv_like_cycles(point))])
+    assert len(keys) == 20
 
 
 def test_every_case_has_a_best_known_and_one_group() -> None:
