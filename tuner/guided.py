@@ -60,7 +60,7 @@ _OTHERS_NOISE: Final = 0.3
 def make_guided(space: SearchSpace, seed: int) -> Proposer:
     """Led by the space's estimate; where it has none, by a model that learns from scratch."""
     if Featurizer(space).has_estimate:
-        return GuidedByEstimate(space, seed)
+        return EstimateGuided(space, seed)
     is_small = CandidatePool(Sampler(space), np.random.default_rng(seed)).all_rows() is not None
     return Guided(space, seed) if is_small else ModelSearch(space, seed)
 
@@ -222,7 +222,7 @@ class Guided:
         )
 
 
-class GuidedByEstimate(Guided):
+class EstimateGuided(Guided):
     """It also says what may still be found, as the estimate promises it."""
 
     def hope(self) -> float | None:

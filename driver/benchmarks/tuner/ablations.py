@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from tilefarm.measurement import Trial
 from tilefarm.space import Point, SearchSpace
 
-from driver.benchmarks.tuner import cp_sat
+from driver.benchmarks.tuner import constraint_solver
 from driver.benchmarks.tuner.conversations import Make
-from tuner.guided import GuidedByEstimate
+from tuner.guided import EstimateGuided
 from tuner.model_search import ModelSearch
 from tuner.ranked_rows import RankedRows
 from tuner.search import Rows
@@ -43,14 +43,14 @@ class _Unconstrained:
         """Nothing is learnt."""
 
 
-class _EstimateOnly(GuidedByEstimate):
+class _EstimateOnly(EstimateGuided):
     """The order of the estimate, to the end."""
 
     def tell(self, trials: Sequence[Trial]) -> None:
         """Nothing is learnt."""
 
 
-class _CpSatSampled(GuidedByEstimate):
+class _CpSatSampled(EstimateGuided):
     """Its candidates are samples of CP-SAT with random hints, instead of the cheapest of all."""
 
     def __init__(self, space: SearchSpace, seed: int) -> None:
@@ -68,7 +68,9 @@ class _CpSatSampled(GuidedByEstimate):
         rows = [self._sampler.row(self._sampler.default() or {})]
         for _ in range(_SAMPLES):
             hints = {v.name: int(self._rng.choice(v.domain)) for v in self._space.tunables}
-            chosen = cp_sat.solution(self._space, int(self._rng.integers(1 << 30)), hints)
+            chosen = constraint_solver.solution(
+                self._space, int(self._rng.integers(1 << 30)), hints
+            )
             if chosen is not None and (point := self._sampler.complete(chosen)) is not None:
                 rows.append(self._sampler.row(point))
         return np.unique(np.asarray(rows), axis=0)
@@ -95,6 +97,6 @@ ABLATIONS: Final[Mapping[str, Make]] = {
     "without estimate": ModelSearch,
     "without estimate, importance-guided keys": _ImportantKeys,
     "without residual": _EstimateOnly,
-    **({"CP-SAT sampling": _CpSatSampled} if cp_sat.is_there() else {}),
+    **({"CP-SAT sampling": _CpSatSampled} if constraint_solver.is_there() else {}),
 }
 """By name. Transfer is told by networks, for there is nobody to learn from in one space."""

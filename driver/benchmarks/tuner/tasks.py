@@ -19,7 +19,7 @@ from driver.benchmarks.tuner.ablations import ABLATIONS
 from driver.benchmarks.tuner.conversations import Conversation, Make, conversation
 from driver.benchmarks.tuner.measured_space import MeasuredSpace
 from tuner import make_proposer
-from tuner.guided import GuidedByEstimate
+from tuner.guided import EstimateGuided
 from tuner.proposer import Proposer
 from tuner.session import TuningSession, WeightedSpace
 from tuner.transfer_learning import SharedMeasurements
@@ -149,7 +149,7 @@ def _after_a_few(
     for name, measured in spaces.items():
 
         def make(space: SearchSpace, seed: int) -> Proposer:
-            search = GuidedByEstimate(space, seed)
+            search = EstimateGuided(space, seed)
             if joined:
                 search.join(shared)
             return search

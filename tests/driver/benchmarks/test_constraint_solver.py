@@ -10,7 +10,7 @@ from kit.search.random_spaces import NAMES, brute_force, spaces
 from kit.search.toy_spaces import conv_like_space
 from tilefarm.space import SearchSpace
 
-from driver.benchmarks.tuner.cp_sat import count, is_there, solution
+from driver.benchmarks.tuner.constraint_solver import count, is_there, solution
 from tuner.sampler import Sampler
 
 pytestmark = pytest.mark.skipif(not is_there(), reason="OR-Tools is not installed")
