@@ -14,6 +14,7 @@ from tilefarm.space import Point, SearchSpace
 
 from tuner import make_proposer
 from tuner.allocate import TaskScheduler, TaskWeight
+from tuner.conflict import conflict
 from tuner.cost_model import Featurizer
 from tuner.failure_streak import OVER, FailureStreak
 from tuner.lookahead import USUAL, Lookahead
@@ -134,24 +135,12 @@ class TuningSession:
         ended: Mapping[int, tuple[str, Trial]] | None = None,
     ) -> None:
         leaders = _leaders(tasks)
-        self._searches: dict[str, _Search] = {}
-        for name, task in tasks.items():
-            if leader := leaders.get(name, ""):
-                search = replace(self._searches[leader], leader=leader, known=set())
-            else:
-                made = make_proposer(proposer, task.space, _seed_of(seed, name))
-                search = _Search(Sampler(task.space), made)
-            search.seed, search.near = task.seed, None
-            self._searches[name] = search
-        self._hopeful: dict[str, Hopeful] = {
+        self._searches = _searches(tasks, leaders, proposer, seed)
+        self._hopeful = {
             name: search.proposer
             for name, search in self._searches.items()
             if not search.leader and isinstance(search.proposer, Hopeful)
         }
-        for name, task in tasks.items():
-            if task.is_seed_near and leaders.get(name, name) in self._hopeful:
-                self._searches[name].seed = None
-                self._searches[name].near = None if name in leaders else task.seed
         shared = SharedMeasurements()
         for search in self._searches.values():
             if isinstance(search.proposer, TransferLearner):
@@ -238,7 +227,15 @@ class TuningSession:
                 return self._taken(due_task, point)
             self._scheduler.give_back(due_task)
             self._scheduler.close(due_task)
+            self._tell_empty(due_task)
         return None
+
+    def _tell_empty(self, task: str) -> None:
+        """Say of a task that has no point at all which constraints leave none."""
+        search = self._searches[task]
+        if not search.known and (names := conflict(search.sampler.space)):
+            why = f"nothing keeps all of its constraints {', '.join(names)}"
+            self._given_up.append(GivenUp(task, why))
 
     def _next_task(self) -> str | None:
         """The task that gets the next trial; None if there is nothing left that is worth one."""
@@ -391,6 +388,24 @@ class TuningSession:
     def budget(self) -> int:
         """Trials that there may be in all."""
         return self._budget
+
+
+def _searches(
+    tasks: Mapping[str, WeightedSpace], leaders: Mapping[str, str], proposer: str, seed: int
+) -> dict[str, _Search]:
+    """Of each task, with what it begins with."""
+    found: dict[str, _Search] = {}
+    for name, task in tasks.items():
+        if leader := leaders.get(name, ""):
+            search = replace(found[leader], leader=leader, known=set())
+        else:
+            made = make_proposer(proposer, task.space, _seed_of(seed, name))
+            search = _Search(Sampler(task.space), made)
+        knows_better = task.is_seed_near and isinstance(search.proposer, Hopeful)
+        search.seed = None if knows_better else task.seed
+        search.near = task.seed if knows_better and not leader else None
+        found[name] = search
+    return found
 
 
 def _leaders(tasks: Mapping[str, WeightedSpace]) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -37,6 +38,7 @@ class SearchSettings:
         wall_origin: wall seconds of the command's begin; spans and events are counted from it.
         proposer: noted in every trial;
         search: as well, for their order.
+        most_device_seconds: of all its runs together: nothing new is begun after these.
     """
 
     devices: int
@@ -47,6 +49,7 @@ class SearchSettings:
     wall_origin: float
     proposer: str = ""
     search: int = 1
+    most_device_seconds: float = math.inf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +60,8 @@ class SearchResult:
         why: "exhausted", "stopped" or "no device"; only the last one comes with an `error`.
         trials: that ended in this search.
         lookahead: candidates that were out at most.
-        ended: why nothing more was worth a trial, if that is how it ended.
+        ended: why nothing more was worth a trial, or which budget was spent, if that is how it
+            ended.
         first_measured_seconds: from the begin of the command; None if nothing was measured.
     """
 

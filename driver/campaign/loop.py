@@ -113,6 +113,8 @@ class Loop:
         )
         self._starvation = Starvation(clock)
         self._result: str | None = None
+        self._device_seconds = 0.0
+        self._spent = ""
 
     @property
     def spans(self) -> Sequence[Span]:
@@ -135,6 +137,7 @@ class Loop:
             with gc_frozen():
                 while self._result is None:
                     self._hear(self._next())
+                    self._watch_budget()
             close_seconds = self._settings.run_timeout_seconds
         finally:
             stop.connect(None)
@@ -142,6 +145,7 @@ class Loop:
             self._slots.close(close_seconds)
         return SearchResult(
             why=self._result,
+            ended=self._spent,
             trials=self._recorder.trials,
             lookahead=self._campaign.lookahead.most,
             first_measured_seconds=self._times.first_measured_seconds,
@@ -149,6 +153,13 @@ class Loop:
             split=self._times.split,
             error=self._slots.error if self._result == "no device" else None,
         )
+
+    def _watch_budget(self) -> None:
+        """Begin nothing new once devices have had their time."""
+        most = self._settings.most_device_seconds
+        if self._result is None and not self._spent and self._device_seconds >= most:
+            self._spent = f"its {most:g} s on devices were over"
+            self._feed(events.Stop())
 
     # ---- messages in -----------------------------------------------------------------------------
 
@@ -243,6 +254,7 @@ class Loop:
             return
         self._times.note(candidate, "transfer", run.device, run.began_seconds, run.sent_seconds)
         self._times.note(candidate, "run", run.device, run.sent_seconds, run.ended_seconds)
+        self._device_seconds += run.ended_seconds - run.sent_seconds
         if run.is_implausible and isinstance(run.result, RunFailure):
             self._say(f"not believed: {run.result.why}")
         device = self._slots.info(run.device)

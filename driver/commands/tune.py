@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Final
 
 from tilefarm.clock import SystemClock
 from tilefarm.quiet import quiet_libraries
@@ -23,6 +24,8 @@ from driver.tune.settings import (
 from tuner import PROPOSERS
 from tuner.lookahead import USUAL
 
+_MANY_TRIALS: Final = 100_000
+"""Where a budget of time says when a search ends."""
 _EPILOG = """\
 examples:
   tilefarm tune net.onnx --calibrate data.npz
@@ -126,6 +129,12 @@ def add_trial_options(parser: argparse.ArgumentParser) -> None:
         help="end the search after so long, and go on with what it has found (default: never)",
     )
     option(
+        "--device-seconds",
+        type=float,
+        metavar="S",
+        help="end it when its candidates have kept devices busy for so long (default: never)",
+    )
+    option(
         "--lookahead",
         type=int,
         metavar="N",
@@ -152,6 +161,8 @@ def decide_end(args: argparse.Namespace) -> None:
         args.trials = 0
     if args.least_gain is None and args.trials is None:
         args.least_gain = DEFAULT_LEAST_GAIN
+    if args.trials is None and (args.search_seconds or args.device_seconds):
+        args.trials = _MANY_TRIALS
 
 
 def tune_with(args: argparse.Namespace) -> int:

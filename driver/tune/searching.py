@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -59,7 +60,7 @@ def search(
     with context.step("search") as say, context.watch.waiting(waits_for):
         with _in_time(context) as stop:
             result = loop.run(stop)
-        if stop.is_requested and not context.stop.is_requested:
+        if (stop.is_requested or result.ended) and not context.stop.is_requested:
             result = _as_far_as_it_came(result, prepared, store)
         say(f"{plural(result.trials, 'trial')} in {result.seconds:.1f} s")
         if result.why == "exhausted" and (why := result.ended or earlier.session.why_ended):
@@ -107,7 +108,7 @@ def _as_far_as_it_came(result: SearchResult, prepared: Prepared, store: TrialSto
     """A search that has had its seconds is one that has ended, if every workload has a schedule."""
     if result.why != "stopped" or any(best_of(t, store) is None for t in prepared.tasks.values()):
         return result
-    return replace(result, why="exhausted", ended="its seconds were over")
+    return replace(result, why="exhausted", ended=result.ended or "its seconds were over")
 
 
 def _known(context: RunContext, prepared: Prepared) -> KnownSchedules | None:
@@ -150,6 +151,7 @@ def _loop(
             wall_origin=context.wall_origin,
             proposer=settings.proposer,
             search=earlier.search,
+            most_device_seconds=settings.device_seconds or math.inf,
         ),
         clock=context.clock,
         listen=context.listen,

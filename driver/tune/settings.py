@@ -42,6 +42,7 @@ class TuneSettings:
         out: the output folder.
         trials: measured candidates over all workloads; earlier sessions' count. Each workload gets
             one at least.
+        device_seconds: of its runs on devices, likewise.
         proposer: a name in `tuner.PROPOSERS`.
         seed: of everything that is random.
         search_seed: of the search alone; None: `seed`.
@@ -68,6 +69,7 @@ class TuneSettings:
     judge: AnswerKind | None = None
     max_loss: float | None = None
     trials: int = DEFAULT_TRIALS
+    device_seconds: float | None = None
     proposer: str = DEFAULT_PROPOSER
     seed: int = 0
     search_seed: int | None = None
@@ -88,6 +90,8 @@ class TuneSettings:
             at_least("--search-seed", self.search_seed, 0)
         if self.search_seconds is not None:
             wait_from("--search-seconds", self.search_seconds, 0.1)
+        if self.device_seconds is not None:
+            wait_from("--device-seconds", self.device_seconds, 0.001)
         if self.judge is not None:
             check_kind(self.judge)
         if self.lookahead is not None:

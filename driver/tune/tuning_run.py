@@ -243,6 +243,7 @@ def _plain_settings(settings: TuneSettings) -> dict[str, object]:
         "seed": settings.seed,
         "lookahead": settings.lookahead,
         "least_gain": settings.least_gain,
+        "device_seconds": settings.device_seconds,
         "calibrate": readable(settings.calibrate.name) if settings.calibrate else None,
         **asdict(settings.quantization),
         "shape": {name: list(extents) for name, extents in settings.extents.items()},

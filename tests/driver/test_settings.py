@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tilefarm.errors import SettingsError
@@ -163,3 +164,11 @@ def test_a_level_of_sandbox_is_wanted_as_a_label() -> None:
     wanted = parsed(*farm, "--require-sandbox", "landlock")
     assert wanted.wanted_labels == (("board", "de10"), ("sandbox", "landlock"))
     assert parsed("--require-sandbox", "none").wanted_labels == (("sandbox", "none"),)
+
+
+@pytest.mark.parametrize("name", ["search_seconds", "device_seconds"])
+@pytest.mark.parametrize("budget", [0.0, -1.0])
+def test_a_budget_of_no_time_is_refused(name: str, budget: float) -> None:
+    given: dict[str, Any] = {name: budget}
+    with pytest.raises(SettingsError, match=f"--{name.replace('_', '-')}"):
+        TuneSettings(model=Path("m"), calibrate=Path("c"), out=Path("o"), **given)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ from tilefarm.space import (
     violations,
 )
 
+from tuner.conflict import conflict
 from tuner.functional_constraints import evaluation
 from tuner.sampler import Sampler
 from tuner.search import Search
@@ -105,6 +107,23 @@ def test_a_point_is_explained_by_the_names_of_what_it_breaks() -> None:
     sampler = Sampler(pair_space(extent=12, limit=6))
     assert sampler.explain({"extent": 12, "outer": 2, "inner": 12}) == ["prod", "small"]
     assert sampler.explain({"extent": 12, "outer": 4, "inner": 3}) == []
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(spaces())
+def test_a_conflict_is_a_smallest_set_that_leaves_nothing(space: SearchSpace) -> None:
+    names = conflict(space)
+    assert bool(names) == (not brute_force(space))
+    kept = [c for c in space.constraints if c.name in names]
+    if names:
+        assert not brute_force(replace(space, constraints=tuple(kept)))
+    for left_out in kept:
+        fewer = tuple([c for c in kept if c is not left_out])
+        assert brute_force(replace(space, constraints=fewer))
+
+
+def test_the_conflict_of_a_space_names_what_has_to_do_with_it() -> None:
+    assert conflict(empty_space()) == ("prod", "at_most_six", "at_least_two")
 
 
 def test_an_empty_space_has_no_samples() -> None:

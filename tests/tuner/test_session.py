@@ -168,6 +168,9 @@ def test_a_session_ends_when_its_spaces_are_exhausted(proposer: str) -> None:
     session = TuningSession(tasks, trials=500, proposer=proposer)
     assert sorted(p["inner"] for p in run_pairs(session)) == [1, 1, 2, 2, 3, 4, 4, 5, 6, 10, 20]
     assert session.told == 11
+    (given_up,) = session.given_up()
+    assert given_up.task == "none"
+    assert given_up.why == ("nothing keeps all of its constraints prod, at_most_six, at_least_two")
 
 
 def test_an_answer_told_twice_counts_once() -> None:

@@ -414,6 +414,13 @@ def test_stopping_keeps_what_was_measured_and_drops_the_rest() -> None:
     assert 3 <= result.trials < 12
 
 
+def test_a_search_ends_with_its_seconds_on_devices() -> None:
+    scene = Scene(StandInDevices(), lookahead=4, most_device_seconds=1e-9)
+    result = scene.play()
+    assert (result.why, result.ended) == ("stopped", "its 1e-09 s on devices were over")
+    assert 1 <= result.trials < 12
+
+
 def test_without_a_device_the_search_ends_and_says_why() -> None:
     scene = Scene(StandInDevices(0), device_wait=0.05)
     result = scene.play()

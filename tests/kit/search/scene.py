@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
@@ -39,6 +40,7 @@ class Scene:
     on_trial: Callable[[], None] = lambda: None
     clock: Clock = field(default_factory=SystemClock)
     least_cycles: int = 0
+    most_device_seconds: float = math.inf
 
     def insert(self, trial: Trial, *, run: str, place: TrialPosition | None = None) -> bool:
         assert place is not None
@@ -73,6 +75,7 @@ class Scene:
                 run_id="run-1",
                 wall_origin=0.0,
                 proposer="random",
+                most_device_seconds=self.most_device_seconds,
             ),
             clock=self.clock,
             listen=self.events.append,
