@@ -98,25 +98,19 @@ def _collect(expr: Expr, factor: int, terms: dict[Expr, int], term: Callable[[Ex
         before = _collect(expr.left, factor, terms, term)
         return before + _collect(expr.right, factor if type(expr) is Add else -factor, terms, term)
     if type(expr) is Mul:
-        for one, other in ((expr.left, expr.right), (expr.right, expr.left)):
-            constant = _constant(other, term)
-            if constant is not None:
+        pairs = ((expr.left, expr.right), (expr.right, expr.left))
+        for one, other in pairs:
+            if type(other) is Const and isinstance(other.value, int):
+                return _collect(one, factor * other.value, terms, term)
+        for one, other in pairs:
+            inner, constant = linear(other, term)
+            if not inner:  # a constant in disguise, such as 2 + 2
                 return _collect(one, factor * constant, terms, term)
     changed = term(expr)
     if changed is not expr:
         return _collect(changed, factor, terms, _as_it_is)
     terms[expr] = terms.get(expr, 0) + factor
     return 0
-
-
-def _constant(expr: Expr, term: Callable[[Expr], Expr]) -> int | None:
-    """The value of a number, also of one in disguise such as 2 + 2; None if it varies."""
-    if type(expr) is Var:
-        return None
-    if type(expr) is Const and isinstance(expr.value, int):
-        return expr.value
-    terms, constant = linear(expr, term)
-    return None if terms else constant
 
 
 def sum_of(terms: Mapping[Expr, int] | Mapping[Var, int], constant: int = 0) -> Expr:

@@ -11,18 +11,19 @@ go on along a loop, come out as they would one after the other, bit for bit.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
+from compile_worker.ir.bulk import nest_at
 from compile_worker.ir.evaluate import Array, Value, evaluate, memory_of, place
 from compile_worker.ir.expr import Buffer, Load, Var
 from compile_worker.ir.independence import independent
 from compile_worker.ir.node import Node
 from compile_worker.ir.stmt import Alloc, Block, For, If, Seq, Stmt, Store
-from compile_worker.ir.visit import find, rewrite, variables
+from compile_worker.ir.visit import children, find, rewrite, variables
 
 LIMIT: Final = 1 << 20
 """Iterations side by side, at most: it bounds the memory that this takes."""
@@ -60,6 +61,8 @@ def lockstep_at(loop: For) -> Lockstep | None:
         del beside[0]
     if not beside or _starts_by(loop, {each.var for each in beside}):
         return None
+    if _shorter_than_inside(math.prod(each.extent for each in beside), at):
+        return None
     body = _with_room(at, beside)
     for each in reversed([each for each in loops if each not in beside]):
         body = For(each.var, each.extent, body)
@@ -69,6 +72,23 @@ def lockstep_at(loop: For) -> Lockstep | None:
         shape[axis] = each.extent
         lanes[each.var] = np.arange(each.extent, dtype=np.int64).reshape(shape)
     return Lockstep(lanes, tuple(each.extent for each in beside), body)
+
+
+def _shorter_than_inside(lanes: int, body: Stmt) -> bool:
+    """Whether all loops in a body are done at once themselves, and one has more iterations."""
+    inside = list(_outermost_loops(body))
+    if not inside or any(nest_at(loop) is None for loop in inside):
+        return False
+    return any(math.prod(each.extent for each in find(loop, For)) > lanes for loop in inside)
+
+
+def _outermost_loops(stmt: Stmt) -> Iterator[For]:
+    if isinstance(stmt, For):
+        yield stmt
+        return
+    for each in children(stmt):
+        if isinstance(each, Stmt):
+            yield from _outermost_loops(each)
 
 
 def _starts_by(loop: For, lanes: set[Var]) -> bool:
