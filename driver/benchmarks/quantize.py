@@ -77,7 +77,7 @@ PLAINEST: Final = Quantization(
 _EPILOG: Final = f"""\
 examples:
   tilefarm bench quantize
-  tilefarm bench quantize --data ../shared/zoo --gate
+  tilefarm bench quantize --data zoo --gate
   tilefarm bench quantize {_LARGEST} --samples 8 --turns 1 --json
 
 Import and quantization are timed, reading the data is not. Networks of `zoo:` with random weights

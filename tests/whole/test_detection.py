@@ -67,6 +67,7 @@ def test_without_labels_by_those_of_the_float_network(tune: Tune) -> None:
     assert summary["accuracy"]["judgement"]["title"] == "boxes F1 of float"
 
 
+@pytest.mark.slow
 def test_labels_in_other_coordinates_are_told_and_left_aside(tune: Tune) -> None:
     labels = pictures(40, seed=2)[1]
     labels[..., 1:] *= 100

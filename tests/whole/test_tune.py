@@ -23,10 +23,10 @@ ZOO = shared_folder()
 def test_from_a_network_to_a_checked_program_and_on_again(
     run: type[Command], tmp_path: Path
 ) -> None:
-    code, out, err = run(demo(tmp_path / "o", "--no-ray", "--trials", "14")).end()
+    code, out, err = run(demo(tmp_path / "o", "--no-ray", "--trials", "10")).end()
     assert (code, err) == (0, "")
     first = summary_of(out)
-    assert first["trials_this_session"] == 14
+    assert first["trials_this_session"] == 10
     assert first["accuracy"]["differing"] == 0
     judged = first["accuracy"]["compared"][0]
     assert (judged["name"], judged["against"]) == ("top-1", "labels")
@@ -49,10 +49,10 @@ def test_from_a_network_to_a_checked_program_and_on_again(
     assert_sound_trace(trace, parts)
 
     few = ["--workers", "1", "--devices", "1"]
-    code, out, _ = run(demo(tmp_path / "o", "--no-ray", "--trials", "18", *few)).end()
+    code, out, _ = run(demo(tmp_path / "o", "--no-ray", "--trials", "12", *few)).end()
     again = summary_of(out)
     assert code == 0
-    assert again["trials_this_session"] == 4, "what was measured is not measured again"
+    assert again["trials_this_session"] == 2, "what was measured is not measured again"
     assert again["best_cycles"] <= first["best_cycles"]
     both = (tmp_path / "o" / "trace.json").read_text()
     assert_sound_trace(both, parts)
@@ -128,7 +128,7 @@ def test_weights_and_activations_of_16_bits(run: type[Command], tmp_path: Path) 
 
 
 def test_the_same_on_ray(run: type[Command], tmp_path: Path) -> None:
-    code, out, err = run(demo(tmp_path / "o", "--trials", "14")).end()
+    code, out, err = run(demo(tmp_path / "o", "--trials", "8")).end()
     assert (code, err) == (0, "")
     assert summary_of(out)["accuracy"]["differing"] == 0
     search = next(d for d in map(json.loads, out.splitlines()) if d.get("step") == "search")

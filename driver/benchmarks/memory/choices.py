@@ -22,7 +22,7 @@ from driver.memory import (
     plan,
 )
 
-_GRAPHS: Final = 40
+GRAPHS: Final = 40
 _STEPS: Final = 11
 _FAR_TICKS: Final = 25
 _SHORTER, _LOWER = 2.0, 1.4
@@ -30,10 +30,8 @@ _SHORTER, _LOWER = 2.0, 1.4
 
 def figures() -> list[Figure]:
     """Makespans and peaks without the choice by those with it."""
-    again = [_ticks(wires(s)) / _ticks(repeatable(wires(s))) for s in range(_GRAPHS)]
-    places = [
-        _peak(blocks(s, marked=False)) / _peak(blocks(s, marked=True)) for s in range(_GRAPHS)
-    ]
+    again = [_ticks(wires(s)) / _ticks(repeatable(wires(s))) for s in range(GRAPHS)]
+    places = [_peak(blocks(s, marked=False)) / _peak(blocks(s, marked=True)) for s in range(GRAPHS)]
     return [
         _figure("tight memory, far from the one behind: makespan without repeats", again, _SHORTER),
         _figure("residual blocks: peak without results in place", places, _LOWER),

@@ -24,8 +24,8 @@ from driver.environment import machine
 _EPILOG: Final = """\
 examples:
   tilefarm bench memory
-  tilefarm bench memory --files ../shared/minimalloc --gate
-  tilefarm bench memory --zoo ../shared/zoo
+  tilefarm bench memory --files challenging --gate
+  tilefarm bench memory --zoo zoo
 
 The folder of files holds the challenging suite of google/minimalloc, A.1048576.csv to
 K.1048576.csv; without it there are generated problems alone. The zoo's folder has models whose

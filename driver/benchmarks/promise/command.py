@@ -35,8 +35,8 @@ _NETWORKS: Final = tuple(
 
 _EPILOG: Final = f"""\
 examples:
-  tilefarm bench promise --data ../shared/zoo
-  tilefarm bench promise --data ../shared/zoo vww_f32_float --max-loss 1 --gate
+  tilefarm bench promise --data zoo
+  tilefarm bench promise --data zoo vww_f32_float --max-loss 1 --gate
 
 The folder is that of `tilefarm bench zoo`. A network is calibrated on the recipe's samples; what is
 done for its layers (weights of 16 bits, or float) is chosen by every second one of the rest, and

@@ -25,11 +25,11 @@ from driver.targets import playable_target
 
 _EPILOG: Final = """\
 examples:
-  tilefarm bench zoo --data ../shared/zoo
-  tilefarm bench zoo --data ../shared/zoo vww_f32_float mnist-8 --calibration percentile
-  tilefarm bench zoo --data ../shared/zoo --samples 20 --json
-  tilefarm bench zoo --data ../shared/zoo --onnxruntime --gate
-  tilefarm bench zoo --data ../shared/zoo --target cpu
+  tilefarm bench zoo --data zoo
+  tilefarm bench zoo --data zoo vww_f32_float mnist-8 --calibration percentile
+  tilefarm bench zoo --data zoo --samples 20 --json
+  tilefarm bench zoo --data zoo --onnxruntime --gate
+  tilefarm bench zoo --data zoo --target cpu
   tilefarm bench zoo zoo:resnet18
 
 The folder has `models/NAME.onnx` and `data/`. Float networks are calibrated on samples that are not

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
-from pathlib import Path
 from typing import Final, TypeAlias
 
 import pytest
 
+from driver.network.examples import DEMO_CALIBRATION, DEMO_MODEL
+
 from .confined import Ended, rights_bind, run_confined
 
 _LONG: Final = "a" * 300
-_MODEL: Final = str(Path(__file__).parents[3] / "driver" / "demo" / "digits.onnx")
-_DATA: Final = _MODEL.replace("digits.onnx", "calibrate.npz")
+_MODEL, _DATA = str(DEMO_MODEL), str(DEMO_CALIBRATION)
 _TUNE: Final = ("tune", _MODEL, "--calibrate", _DATA, "--no-ray", "--trials", "1")
 _FARM: Final = ("--tracker", "127.0.0.1:1")
 _SERVED: Final = ("--name", "sim0", *_FARM, "--token-file", "token")

@@ -26,6 +26,7 @@ def test_what_is_no_text_is_shown_as_bytes() -> None:
 
 
 @pytest.mark.whole
+@pytest.mark.slow  # each place that such a name passes is tried below
 def test_a_run_of_such_files_ends_well(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     model, calibrate, evaluate = (tmp_path / f"{ODD}{end}" for end in (".onnx", "c.npz", "e.npz"))
     for theirs, ours in ((DEMO_MODEL, model), (DEMO_CALIBRATION, calibrate), (DEMO_TEST, evaluate)):

@@ -110,8 +110,8 @@ BREAKS: tuple[Callable[[Fault, pytest.MonkeyPatch], None], ...] = (
     silence,
 )
 
-QUICK = (tuner, device)
-"""Where most of a run happens; the other threads take as long again."""
+QUICK = (device,)
+"""Where most of a run happens; the other threads take as long again, each."""
 
 
 @pytest.mark.whole

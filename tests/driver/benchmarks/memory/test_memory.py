@@ -13,6 +13,7 @@ from tilefarm.errors import DataError, SettingsError
 
 from driver.benchmarks.memory import (
     challenging,
+    choices,
     command,
     everyday,
     networks,
@@ -44,6 +45,7 @@ def test_rows_with_goals(
     monkeypatch.setattr(orders, "SEEDS", {"random wires": 1, "searched cells": 1})
     monkeypatch.setattr(schedules, "GRAPHS", 1)
     monkeypatch.setattr(schedules, "LARGE", {20: 60.0})
+    monkeypatch.setattr(choices, "GRAPHS", 6)
     args = argparse.Namespace(files=None, zoo=None, json=True, gate=True)
     code = command.run(args)
     groups = json.loads(capsys.readouterr().out)["groups"]
