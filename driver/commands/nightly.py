@@ -84,6 +84,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="seconds of the whole night (default: as ZOO.toml says)",
     )
     option("--trials", type=whole_from(0), metavar="N", help="that a row's search has (likewise)")
+    option(
+        "--every",
+        type=float,
+        default=0.0,
+        metavar="S",
+        help="begin no night within so many seconds after the last one began; what that one said"
+        " is told and published again (default: 0)",
+    )
     option("--ray", metavar="HOST:PORT", help="compile on this Ray cluster; auto finds it")
     option("--json", action="store_true", help="events as JSON lines")
     _add_outputs(parser)
@@ -103,6 +111,7 @@ def run(args: argparse.Namespace) -> int:
     """Do it; the exit code."""
     if args.budget is not None:
         wait_from("--budget", args.budget, 1)
+    wait_from("--every", args.every, 0)
     zoo = read_zoo(args.zoo)
     rows = _wanted(zoo, args.only)
     if args.trials is not None:
@@ -124,6 +133,7 @@ def run(args: argparse.Namespace) -> int:
         folder=args.history,
         rows=rows,
         seconds=args.budget or zoo.night.seconds,
+        every_seconds=args.every,
         at_a_time=at_a_time,
         compiling=CompilingPart(processes=processes, ray=args.ray),
     )

@@ -27,6 +27,8 @@ from driver.tune.run_context import RunContext
 from tuner.trial_store import TrialStore
 
 SCHEMA: Final = 1
+GIVEN: Final = "-given"
+"""Behind the name of a run that has measured none of its trials: they are of given schedules."""
 _REMEDY: Final = "the schedules.json that a `tilefarm tune` has left in its folder"
 _NAMED: Final = 3
 """Workloads that a message names."""
@@ -121,7 +123,7 @@ def going_on_from(store: TrialStore, further: TrialStore, context: RunContext) -
     """Let a folder know the trials of another one, before anything is asked for there."""
     if any(SEEDS in run.description for run in further.runs()):
         return  # A search has begun, and knew them all.
-    run = f"{context.run_id}-given"
+    run = f"{context.run_id}{GIVEN}"
     further.begin_run(run, {}, begun=context.wall_origin)
     for trial in store.trials():
         further.insert(trial, run=run)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
@@ -13,6 +14,8 @@ from typing import Any
 import pytest
 import yaml
 from jsonschema import Draft7Validator
+
+from driver.jobs.nightly.zoo_file import read_zoo
 
 from .deployed import DEPLOY, Document, commanded, documents, everything, served
 
@@ -75,14 +78,30 @@ def test_a_server_of_the_cluster_has_the_options_that_it_is_given(kind: str) -> 
 def test_jobs_run_commands_that_exist() -> None:
     (cron,) = of_kind("RayCronJob")
     options = commanded(cron["spec"]["jobTemplate"]["entrypoint"])
-    assert options.model == Path("zoo:resnet18")
+    assert options.zoo == Path("/nightly/zoo.toml")
     (job,) = of_kind("RayJob")
-    shell, script, folder, *rest = job["spec"]["entrypoint"].split()
-    assert (shell, script) == ("sh", "/nightly/nightly.sh")
-    (head,) = (p for p in templates(job) if p["spec"]["containers"][0]["name"] == "ray-head")
-    mounted = {mount["mountPath"] for mount in head["spec"]["containers"][0]["volumeMounts"]}
-    assert {"/nightly", folder, "/keys"} <= mounted
-    commanded(" ".join(["tilefarm tune zoo:digits --trials 1 --out x", *rest]))
+    options = commanded(job["spec"]["entrypoint"])
+    assert options.zoo == Path("/nightly/zoo.toml")
+    for document in (job, *of_kind("RayCluster")):
+        (head,) = (p for p in templates(document) if _is_head(p))
+        mounted = {mount["mountPath"] for mount in head["spec"]["containers"][0]["volumeMounts"]}
+        assert {"/nightly", str(options.history), "/keys"} <= mounted
+
+
+def _is_head(pod: Mapping[str, Any]) -> bool:
+    return bool(pod["spec"]["containers"][0]["name"] == "ray-head")
+
+
+def test_the_zoo_of_the_nights_has_no_fault_and_ends_before_the_job() -> None:
+    zoo = read_zoo(FOLDER / "zoo.toml")
+    assert not zoo.faults
+    assert [row.trouble() for row in zoo.rows] == [""] * len(zoo.rows)
+    (job,) = of_kind("RayJob")
+    assert zoo.night.seconds < job["spec"]["activeDeadlineSeconds"]
+    for row in zoo.rows:
+        tune = commanded(shlex.join(["tilefarm", "tune", row.model, *row.words]))
+        assert tune.tracker == "tracker:9190"
+        assert {str(tune.tls), str(tune.token_file.parent)} == {"/keys"}
 
 
 def test_selectors_find_their_pods() -> None:

@@ -10,13 +10,18 @@ from pathlib import Path
 
 import pytest
 
-from .deployed import DEPLOY, served
+from .deployed import DEPLOY, commanded, served
 
 UNITS = DEPLOY / "systemd"
 TRACKER, DEVICE = "tilefarm-tracker.service", "tilefarm-device@.service"
 INSTANCE = "tilefarm-device@board1.service"
-TARGETS = ("sysinit", "basic", "network-online", "multi-user", "shutdown")
-HIGHEST_EXPOSURE = {TRACKER: 1.5, INSTANCE: 2.5}
+NIGHT, TIMER = "tilefarm-nightly.service", "tilefarm-nightly.timer"
+EXAMPLES = {TRACKER: "tracker.env", DEVICE: "device.env", NIGHT: "nightly.env"}
+TARGETS = (
+    *("sysinit", "basic", "network-online", "multi-user", "shutdown"),
+    *("timers", "time-set", "time-sync"),
+)
+HIGHEST_EXPOSURE = {TRACKER: 1.5, INSTANCE: 2.5, NIGHT: 2.8}
 
 needs_systemd = pytest.mark.skipif(
     not shutil.which("systemd-analyze"), reason="needs systemd-analyze"
@@ -35,7 +40,7 @@ def settings(unit: str) -> dict[str, list[str]]:
 
 def environment(unit: str) -> dict[str, str]:
     """The variables of a unit, by the example of its environment file, and systemd's own."""
-    example = UNITS / ("tracker.env" if unit == TRACKER else "device.env")
+    example = UNITS / EXAMPLES[unit]
     lines = (line for line in example.read_text().splitlines() if not line.startswith("#"))
     own = {"STATE_DIRECTORY": "/var/lib/tilefarm/x", "LOGS_DIRECTORY": "/var/log/tilefarm"}
     return own | dict(line.split("=", 1) for line in lines)
@@ -60,6 +65,18 @@ def test_a_unit_starts_a_server_with_options_that_it_has(unit: str, server: str)
     assert int(settings(unit)["WatchdogSec"][0]) >= 10
 
 
+def test_the_night_is_a_command_that_there_is_and_goes_on_where_it_was_cut_off() -> None:
+    program, *options = command(NIGHT)
+    assert program == "/opt/tilefarm/bin/tilefarm"
+    args = commanded(shlex.join(["tilefarm", *options]))
+    assert args.zoo == Path("/etc/tilefarm/zoo.toml")
+    assert args.history == Path("/var/lib/tilefarm/x")
+    night = settings(NIGHT)
+    assert (night["Type"], night["Restart"]) == (["oneshot"], ["on-failure"])
+    assert {"1", "2"} == set(night["RestartPreventExitStatus"][0].split())
+    assert settings(TIMER)["Persistent"] == ["yes"]
+
+
 def test_what_a_board_opens_is_its_users_file() -> None:
     """A file that the unit may open is still closed to who is not in its group."""
     user = (UNITS / "tilefarm.sysusers").read_text().split("\nu ")[1].split()[0]
@@ -80,9 +97,11 @@ def root(tmp_path: Path) -> Path:
         (units / f"{target}.target").write_text("[Unit]\nDescription=stands in\n")
     programs = tmp_path / "opt" / "tilefarm" / "bin"
     programs.mkdir(parents=True)
-    for server in ("tracker", "device"):
-        (programs / f"tilefarm-{server}").write_text("#!/bin/sh\n")
-        (programs / f"tilefarm-{server}").chmod(0o755)
+    for program in ("tilefarm", "tilefarm-tracker", "tilefarm-device"):
+        (programs / program).write_text("#!/bin/sh\n")
+        (programs / program).chmod(0o755)
+    shutil.copy(UNITS / NIGHT, units)
+    shutil.copy(UNITS / TIMER, units)
     shutil.copy(UNITS / TRACKER, units)
     shutil.copy(UNITS / DEVICE, units / INSTANCE)
     drop_in = units / f"{INSTANCE}.d"
@@ -92,7 +111,7 @@ def root(tmp_path: Path) -> Path:
 
 
 @needs_systemd
-@pytest.mark.parametrize("unit", [TRACKER, INSTANCE])
+@pytest.mark.parametrize("unit", [TRACKER, INSTANCE, NIGHT, TIMER])
 def test_systemd_takes_the_units(root: Path, unit: str) -> None:
     checked = subprocess.run(
         ["systemd-analyze", "verify", "--man=no", f"--root={root}", unit],
@@ -104,7 +123,7 @@ def test_systemd_takes_the_units(root: Path, unit: str) -> None:
 
 
 @needs_systemd
-@pytest.mark.parametrize("unit", [TRACKER, INSTANCE])
+@pytest.mark.parametrize("unit", [TRACKER, INSTANCE, NIGHT])
 def test_little_is_exposed(root: Path, unit: str) -> None:
     judged = subprocess.run(
         ["systemd-analyze", "security", "--offline=true", f"--root={root}", "--no-pager", unit],

@@ -14,6 +14,7 @@ from driver.benchmarks.figures import Figure, figure_table
 from driver.benchmarks.nightly.cycles_verdicts import cycles_figures
 from driver.benchmarks.nightly.history_size import Scale, history_figures
 from driver.benchmarks.nightly.noise import measured_rounds
+from driver.benchmarks.nightly.real_nights import NETWORKS, killed_figures, night_figures
 from driver.benchmarks.nightly.wall_time_verdicts import wall_time_figures
 from driver.commands.options.shared import add_number
 from driver.environment import machine
@@ -33,6 +34,10 @@ the next {ROUNDS}; of all runs that were measured each row of each night draws o
 made up. Every night has other code, so any of them might be slower, and none is: whoever is called
 so is a false alarm. Now and then a row gets slower for two nights that leave no trace.
 
+Real nights measure eight networks on two simulators, two rows at a time, from nothing and once
+more; small ones are killed at random moments, fifty times, beside as many that are not (--quick:
+five times, two networks).
+
 A history is written as nights write it, for a few nights, and what they add is scaled; then it is
 repeated until it is ten years long (--quick: a month), and opened.
 
@@ -48,12 +53,26 @@ class Effort:
     nights: int
     cycle_rows: int
     scale: Scale
+    networks: Sequence[str]
+    kills: int
 
 
 WHOLE: Final = Effort(
-    rounds=600, nights=_NIGHTS, cycle_rows=500, scale=Scale(nights=20, repeats=183)
+    rounds=600,
+    nights=_NIGHTS,
+    cycle_rows=500,
+    scale=Scale(nights=20, repeats=183),
+    networks=NETWORKS,
+    kills=50,
 )
-QUICK: Final = Effort(rounds=60, nights=200, cycle_rows=50, scale=Scale(nights=3, repeats=10))
+QUICK: Final = Effort(
+    rounds=60,
+    nights=200,
+    cycle_rows=50,
+    scale=Scale(nights=3, repeats=10),
+    networks=NETWORKS[:2],
+    kills=5,
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -83,6 +102,9 @@ def _groups(effort: Effort, target: Target, seed: int) -> Iterator[tuple[str, It
     yield "verdicts by cycles", cycles_figures(effort.cycle_rows, seed)
     with scratch_folder() as folder:
         yield "the history", history_figures(effort.scale, folder, seed)
+    with scratch_folder() as folder:
+        yield "real nights", night_figures(folder, effort.networks)
+        yield "nights that are killed", killed_figures(folder, effort.kills, seed)
     rounds = list(measured_rounds(target, effort.rounds))
     yield "verdicts by a clock", wall_time_figures(rounds, effort.nights, seed)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -13,12 +13,12 @@ from tilefarm.plural import plural
 
 from driver.jobs.nightly.history.history import History
 from driver.jobs.nightly.night.code_version import checkout, commit, version
-from driver.jobs.nightly.night.events import NightNotice
+from driver.jobs.nightly.night.events import NightBegan, NightEvent, NightNotice, RowDone
 from driver.jobs.nightly.night.night_run import Listener, NightRun, NightSettings
 from driver.jobs.nightly.night.publishing import Outputs, is_published, publish
 from driver.jobs.nightly.night.row_folder import drop_folders
 from driver.jobs.nightly.night.row_process import RowProcesses, RowRunner
-from driver.jobs.nightly.records import Row
+from driver.jobs.nightly.records import Night, Row
 from driver.jobs.nightly.zoo_file import Zoo
 from driver.report.terminal.interrupts import Interrupts
 from driver.stop_token import StopToken
@@ -70,15 +70,37 @@ def measure_night(
         nights = history.nights()
         last = nights[-1] if nights else None
         left: Sequence[Row] = ()
-        if last is None or last.ended is None or is_published(settings.folder, last):
+        if last is None or _is_due(last, settings, clock.wall_seconds()):
             run = NightRun(settings, history, runner, stop=stop, clock=clock, listen=listen)
             ended = run.run()
             last, left = ended.night, ended.left
+        else:
+            for event in _retold(history, last):
+                listen(event)
         interrupts.closing()
         if not left:
             _finish(history, last.name, settings.folder, zoo, outputs, listen, here)
         fails = any(each.verdict.fails for each in history.verdicts(night=last.name))
     return MeasuredNight(left=left, fails=fails)
+
+
+def _is_due(last: Night, settings: NightSettings, now: float) -> bool:
+    """Whether there is something to measure: the rest of a night, or the next one.
+
+    One that was killed before it was published is published first.
+    """
+    if last.ended is None:
+        return True
+    is_over = not 0 <= now - last.began < settings.every_seconds
+    return is_over and is_published(settings.folder, last)
+
+
+def _retold(history: History, night: Night) -> Iterator[NightEvent]:
+    """What a night has said that is over."""
+    verdicts = history.verdicts(night=night.name)
+    yield NightBegan(night=night.name, rows=0, done=len(verdicts))
+    for judged in verdicts:
+        yield RowDone(judged=judged)
 
 
 def _finish(

@@ -59,6 +59,7 @@ class NightSettings:
         folder: of the zoo: its history, its nights' folders.
         rows: those to measure.
         seconds: by the wall clock, from its begin on.
+        every_seconds: after the begin of a night that has ended the next one begins.
         at_a_time: rows beside one another; those that our own clock times are alone.
         compiling: what every row's process gets.
         version, commit: of the code, see `Order`.
@@ -67,6 +68,7 @@ class NightSettings:
     folder: Path
     rows: Sequence[ZooRow]
     seconds: float
+    every_seconds: float = 0.0
     at_a_time: int = 1
     compiling: CompilingPart = field(default_factory=CompilingPart)
     version: str = ""

@@ -87,7 +87,8 @@ def test_the_command_tells_a_document(
 ) -> None:
     missed = Figure(name="f", value=2.0, unit="", goal=1.0)
     monkeypatch.setattr(command, "measured_rounds", lambda _, count: drifting(count))
-    monkeypatch.setattr(command, "history_figures", lambda *_: iter(()))
+    for slow in ("history_figures", "night_figures", "killed_figures"):
+        monkeypatch.setattr(command, slow, lambda *_: iter(()))
     monkeypatch.setattr(command, "wall_time_figures", lambda *_: iter([missed]))
     assert cli.main(["bench", "nightly", "--quick", "--json", "--gate"]) == 1
     groups = json.loads(capsys.readouterr().out)["groups"]

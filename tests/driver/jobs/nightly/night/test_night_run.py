@@ -45,12 +45,21 @@ class Nights:
         self.listen: Callable[[NightEvent], None] = lambda event: None
 
     def measure(
-        self, *rows: ZooRow, seconds: float = HOUR, at_a_time: int = 1, keep: int = 7
+        self,
+        *rows: ZooRow,
+        seconds: float = HOUR,
+        every: float = 0.0,
+        at_a_time: int = 1,
+        keep: int = 7,
     ) -> MeasuredNight:
         self.told = []
         zoo = Zoo(name="zoo", night=NightBudget(keep=keep), rows=rows or ROWS)
         settings = NightSettings(
-            folder=self.folder, rows=zoo.rows, seconds=seconds, at_a_time=at_a_time
+            folder=self.folder,
+            rows=zoo.rows,
+            seconds=seconds,
+            every_seconds=every,
+            at_a_time=at_a_time,
         )
         return measure_night(
             settings, zoo, Outputs(), self._hear, clock=self.clock, runner=self.runner
@@ -300,6 +309,19 @@ def test_folders_of_old_nights_go_and_the_history_stays(nights: Nights) -> None:
     assert len([*(nights.folder / "nights").iterdir()]) == 3  # two nights, and somebody's folder
     with nights.history() as history:
         assert len(history.nights()) == 3
+
+
+def test_a_night_is_not_begun_anew_right_after_one_that_fails(nights: Nights) -> None:
+    nights.runner.ends["zoo:b"] = RowEnd(code=70, said="why")
+    assert nights.measure(every=DAY / 2).fails
+    nights.clock.sleep(HOUR)
+    assert nights.measure(every=DAY / 2).fails
+    with nights.history() as history:
+        assert len(history.nights()) == 1
+    nights.clock.sleep(DAY / 2)
+    nights.measure(every=DAY / 2)
+    with nights.history() as history:
+        assert len(history.nights()) == 2
 
 
 def test_a_clock_that_went_back_is_said(nights: Nights) -> None:
