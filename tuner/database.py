@@ -173,7 +173,7 @@ def _check(db: Database, path: Path, schema: Schema) -> None:
     if version > len(schema.migrations):
         raise OutputError(
             f"{path} was written by a newer tilefarm (schema {version})",
-            "update tilefarm, or choose another folder",
+            "update tilefarm, or choose another one",
         )
 
 
