@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Final, NoReturn, Protocol
 
-from tilefarm.command_line import Parser, guarded, leave
+from tilefarm.command_line import HelpFormatter, Parser, guarded, leave
 
 from device_server.device import command as device_command
 from device_server.tracker import command as tracker_command
@@ -58,9 +58,7 @@ def _parser() -> argparse.ArgumentParser:
     top = Parser(prog="python -m device_server", description=__doc__)
     servers = top.add_subparsers(dest="server", metavar="SERVER", required=True)
     for name, (module, caption) in _SERVERS.items():
-        one = servers.add_parser(
-            name, help=caption, formatter_class=argparse.RawDescriptionHelpFormatter
-        )
+        one = servers.add_parser(name, help=caption, formatter_class=HelpFormatter)
         module.add_arguments(one)
     return top
 

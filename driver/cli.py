@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from tilefarm.command_line import Parser, guarded, leave
+from tilefarm.command_line import HelpFormatter, Parser, guarded, leave
 from tilefarm.quiet import quiet_libraries
 
 from driver.commands import COMMANDS, add_command, load
@@ -39,7 +39,7 @@ def parser(wanted: str | None, *, alone: bool = False) -> argparse.ArgumentParse
         description="Takes a trained ONNX network and finds the fastest int8 program for a"
         " VTA-class accelerator.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=HelpFormatter,
     )
     top.add_argument("--version", action="store_true", help="print the version and end")
     commands = top.add_subparsers(dest="command", metavar="COMMAND")

@@ -7,6 +7,8 @@ import importlib
 from collections.abc import Mapping
 from typing import Any, Final, Protocol
 
+from tilefarm.command_line import HelpFormatter
+
 COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "tune": ("driver.commands.tune", "find the fastest program for a network"),
     "tune-op": ("driver.commands.tune_op", "find the fastest program for operators said in words"),
@@ -62,7 +64,7 @@ def add_command(commands: Any, name: str, caption: str) -> argparse.ArgumentPars
         name,
         help=caption,
         description=caption[0].upper() + caption[1:] + ".",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=HelpFormatter,
     )
     return made
 

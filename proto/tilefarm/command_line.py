@@ -14,7 +14,7 @@ import signal
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
@@ -26,6 +26,8 @@ EXIT_INTERNAL: Final = 70
 EXIT_INTERRUPTED: Final = 75
 MOST_SECONDS: Final = 7 * 86_400.0
 """The longest wait that anybody can ask for; far longer ones overflow the system's clocks."""
+_MOST_IN_USAGE: Final = 12
+"""Options that a usage names one by one: about three lines of them."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -49,6 +51,33 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         raise SettingsError(message, f"`{self.prog} --help` lists what there is")
+
+
+class HelpFormatter(argparse.RawDescriptionHelpFormatter):
+    """Help whose usage is a line or two, and whose columns have room for every subcommand."""
+
+    def add_usage(
+        self,
+        usage: str | None,
+        actions: Iterable[argparse.Action],
+        groups: Iterable[Any],
+        prefix: str | None = None,
+    ) -> None:
+        """Many options are `[options]` here: they are listed below, with what they mean."""
+        given = list(actions)
+        optional = [each for each in given if each.option_strings and not each.required]
+        if len(optional) > _MOST_IN_USAGE:
+            options = argparse.Action(["options"], "options", nargs=0)
+            given = [options, *(each for each in given if each not in optional)]
+            groups = ()
+        super().add_usage(usage, given, groups, prefix)
+
+    def add_argument(self, action: argparse.Action) -> None:
+        """As argparse, which forgets that names of subcommands are indented."""
+        super().add_argument(action)
+        if action.nargs == argparse.PARSER and action.choices:
+            longest = max(map(len, action.choices)) + 2 * self._indent_increment
+            self._action_max_length = max(self._action_max_length, longest)
 
 
 def whole_from(least: int, most: int | None = None) -> Callable[[str], int]:

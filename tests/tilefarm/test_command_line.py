@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tilefarm.command_line import Parser, guarded, whole_from
+from tilefarm.command_line import HelpFormatter, Parser, guarded, whole_from
 from tilefarm.errors import DiskError, OutputError, SettingsError, UserError
 from tilefarm.system_errors import of_the_system, unwritable
 
@@ -197,3 +197,21 @@ def test_an_option_that_counts_has_an_end() -> None:
     assert top.parse_args(["--runs", "3"]).runs == 3
     with pytest.raises(SettingsError, match="'4' is not a whole number from 1 to 3"):
         top.parse_args(["--runs=4"])
+
+
+def test_help_with_many_options_begins_with_what_is_needed() -> None:
+    parser = Parser(prog="farm", formatter_class=HelpFormatter)
+    parser.add_argument("model")
+    parser.add_argument("--cluster", required=True)
+    parser.add_argument("--few")
+    assert parser.format_usage() == "usage: farm [-h] --cluster CLUSTER [--few FEW] model\n"
+    for number in range(20):
+        parser.add_argument(f"--option{number}")
+    assert parser.format_usage() == "usage: farm [options] --cluster CLUSTER model\n"
+    assert "--option19" in parser.format_help()
+
+
+def test_long_names_of_subcommands_have_room_in_their_column() -> None:
+    parser = Parser(prog="farm", formatter_class=HelpFormatter)
+    parser.add_subparsers(metavar="WHAT").add_parser("conformance", help="all of it")
+    assert "    conformance  all of it\n" in parser.format_help()
