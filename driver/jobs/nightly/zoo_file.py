@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from tilefarm.digest import Digest
+from tilefarm.digest import Digest, canonical_json
 from tilefarm.errors import DataError
 from tilefarm.printable import printable
 
@@ -79,6 +79,8 @@ class ZooRow:
     Attributes:
         model: what `tilefarm tune` takes: a file, or a name such as zoo:resnet18.
         words: its options, without the search's.
+        settings: (option, value) of those that say what the network computes, by name. What the
+            file does not say is tilefarm's: another default of a later version is its doing.
         files: that it reads, with their digests where the zoo's file says them.
         gates: what it must keep.
         fault: why it cannot be measured; "" if nothing is wrong with what the zoo's file says.
@@ -87,6 +89,7 @@ class ZooRow:
     row: Row
     model: str = ""
     words: tuple[str, ...] = ()
+    settings: tuple[tuple[str, str], ...] = ()
     files: tuple[tuple[Path, Digest | None], ...] = ()
     search: SearchBudget = field(default_factory=SearchBudget)
     gates: Gates = field(default_factory=Gates)
@@ -156,6 +159,7 @@ class _Table:
     name: str
     values: Mapping[str, Any]
     words: tuple[str, ...] = ()
+    settings: tuple[tuple[str, str], ...] = ()
     fault: str = ""
 
 
@@ -236,7 +240,7 @@ class _Reader:
         options: Mapping[str, Any],
     ) -> _Table:
         where = f"{self.path}: [[{kind}]] {_shown(name)}"
-        words: list[str] = []
+        words, settings = list[str](), list[tuple[str, str]]()
         for key, value in values.items():
             if key in own:
                 continue
@@ -244,9 +248,10 @@ class _Reader:
                 if key not in options:
                     raise FaultError(_unknown(key, [*own, *options]))
                 words += words_of(key, value, options[key], self.path.parent)
+                settings.append((key, canonical_json(value)))
             except FaultError as fault:
                 return _Table(name, values, fault=f"{where}: {fault}")
-        return _Table(name, values, tuple(words))
+        return _Table(name, values, tuple(words), tuple(sorted(settings)))
 
     def _rows(self, model: _Table, targets: Sequence[_Table], usual: ZooRow) -> Iterator[ZooRow]:
         where = f"{self.path}: [[model]] {_shown(model.name)}"
@@ -292,6 +297,7 @@ class _Reader:
             row,
             model=file,
             words=tuple(words),
+            settings=model.settings,
             files=tuple(files),
             search=_model_search(values.get("search", {}), row.search),
             gates=replace(row.gates, least_score=score),

@@ -27,10 +27,6 @@ from driver.tune.chosen_schedules import read_schedules
 _SUMMARY: Final = "summary.json"
 _CHANGING: Final = frozenset({"clock", "sandbox"})
 """Labels that every device has, and that say nothing of its speed."""
-_SEARCHING: Final = frozenset(
-    {"trials", "proposer", "seed", "lookahead", "least_gain", "calibrate", "evaluate"}
-)
-"""Settings of a run that do not change what its network computes; files count by their contents."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,12 +36,10 @@ class MeasuredRun:
     Attributes:
         code: the digest of the code that did.
         model: of the model's file.
-        how: of the settings that say how it becomes integers, and how answers are judged.
     """
 
     code: Digest
     model: Digest
-    how: Digest
     machine: Machine
     time: SampleTime
     answers: Answers
@@ -68,7 +62,7 @@ def measured_run(folder: Path) -> MeasuredRun | None:
         return None
     try:
         schedules = read_schedules(folder / "schedules.json")
-        return _measured(summary, read_json(folder / "run.json"), schedules)
+        return _measured(summary, schedules)
     except (KeyError, TypeError, ValueError, AttributeError, OSError) as error:
         raise InfraError(f"{folder}: not what a run leaves: {error!r}") from None
 
@@ -82,17 +76,15 @@ def _summary(folder: Path) -> Mapping[str, Any]:
 
 
 def _measured(
-    summary: Mapping[str, Any], run: Mapping[str, Any], schedules: tuple[ChosenSchedule, ...]
+    summary: Mapping[str, Any], schedules: tuple[ChosenSchedule, ...]
 ) -> MeasuredRun | None:
     device = summary["device"]
     if not device:
         return None  # Its layers could not be timed, and nobody knows what has measured it.
-    settings = {name: v for name, v in run["settings"].items() if name not in _SEARCHING}
     machine = _machine(summary, device)
     return MeasuredRun(
         code=Digest(summary["code"]),
         model=Digest(summary["model_digest"]),
-        how=Digest.of_json(settings),
         machine=machine,
         time=_time(summary, machine.clock, schedules),
         answers=_answers(summary["accuracy"]),

@@ -95,7 +95,7 @@ class Recorder:
                 commit=self._commit,
                 code=run.code,
                 model=run.model,
-                data=_data_digest(row, run),
+                data=_data_digest(row),
             ),
             machine=run.machine,
             schedules=self._history.keep(run.schedules),
@@ -120,7 +120,7 @@ class Recorder:
                 )
 
 
-def _data_digest(row: ZooRow, run: MeasuredRun) -> Digest:
+def _data_digest(row: ZooRow) -> Digest:
     """Of the data that the row is calibrated and scored with, and of what is done with them."""
     files = [Digest.of_file(path).hex for path, _ in row.files if str(path) != row.model]
-    return Digest.of_json([run.how.hex, files])
+    return Digest.of_json([row.settings, files])

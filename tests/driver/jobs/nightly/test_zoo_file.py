@@ -77,6 +77,22 @@ def test_what_it_says(tmp_path: Path) -> None:
     )
 
 
+def test_settings_are_what_the_file_says_whatever_its_order_and_folder(tmp_path: Path) -> None:
+    (tmp_path / "b").mkdir()
+    one, *_ = zoo_of(tmp_path, GOOD).rows[1:]
+    lines = 'equalize = false\nkeep-float = ["first", "last*"]'
+    other, *_ = zoo_of(
+        tmp_path / "b",
+        GOOD.replace('keep-float = ["first", "last*"]\nequalize = false', lines)
+        .replace("threads = 2", "threads = 3")
+        .replace("trials = 64", "trials = 65"),
+    ).rows[1:]
+    assert one.words != other.words
+    assert one.settings == other.settings
+    changed, *_ = zoo_of(tmp_path, GOOD.replace("equalize = false", "equalize = true")).rows[1:]
+    assert changed.settings != one.settings
+
+
 def test_every_option_is_one_of_tune() -> None:
     parser = argparse.ArgumentParser()
     tune.add_arguments(parser)
