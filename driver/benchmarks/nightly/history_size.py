@@ -1,7 +1,8 @@
 """What a history takes: ten years of 50 models on 10 devices, and how soon it can be read.
 
 Some nights are written as a night writes them, row by row; what they add to the file is scaled to
-ten years. Then a file of ten years is made by repeating the rows of those nights, and opened.
+ten years. All devices have a clock: counted cycles repeat, and take less. Then a file of ten years
+is made by repeating the rows of those nights, and opened.
 """
 
 from __future__ import annotations
@@ -9,14 +10,11 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import cycle
 from pathlib import Path
 from typing import Final
 
-import numpy as np
 from numpy.random import Generator, default_rng
 from tilefarm.digest import Digest
-from tilefarm.measurement import DeviceClock
 from tilefarm.target import TARGETS
 from tilefarm.workload import Workload
 
@@ -42,8 +40,6 @@ _YEARS: Final = 10
 _LAYERS: Final = 50
 _ADOPTED: Final = 0.05
 """Of row-nights that find better schedules, one of which is another than before."""
-_CHANGED: Final = 0.2
-"""Of cycle-counting rows whose layers take other cycles than the night before."""
 _STOCK: Final = 100
 """Schedules of each layer that are ever found."""
 _SIM: Final = TARGETS["sim"]
@@ -96,7 +92,7 @@ def history_figures(scale: Scale, folder: Path, seed: int) -> Iterator[Figure]:
 
 
 class _Zoo:
-    """What changes from night to night; half of the devices count cycles, others use a clock."""
+    """What changes from night to night: times of all layers, as every device has a clock."""
 
     def __init__(self, chance: Generator) -> None:
         self._chance = chance
@@ -105,9 +101,6 @@ class _Zoo:
             Row(f"model{m:02}", f"device{d}") for m in range(MODELS) for d in range(DEVICES)
         ]
         self._sets = {row: [each.chosen(chance) for each in self._layers] for row in self._rows}
-        self._cycles = {
-            row: chance.integers(10**4, 10**7, _LAYERS).astype(np.float64) for row in self._rows
-        }
         self._nights = 0
 
     def write(self, path: Path, nights: int) -> None:
@@ -115,43 +108,35 @@ class _Zoo:
         with History(path, "zoo") as history:
             for _ in range(nights):
                 night = history.begin(_BEGAN + _DAY * self._nights)
-                for clock, row in zip(cycle(DeviceClock), self._rows, strict=False):
+                for row in self._rows:
                     schedules = history.keep(self._sets[row])
-                    sample = _sample(night.name, row, clock, schedules, self._costs(row, clock))
+                    costs = self._chance.uniform(1e-6, 1e-2, _LAYERS)
+                    sample = _sample(night.name, row, schedules, list(map(float, costs)))
                     history.add(sample)
                     history.judge(_verdict(sample, self._chance))
                     self._search(row)
                 history.end(night.name, night.began + 3600)
                 self._nights += 1
 
-    def _costs(self, row: Row, clock: DeviceClock) -> list[float]:
-        costs = self._cycles[row]
-        if clock is DeviceClock.SECONDS:
-            costs = 1e-9 * costs * (1 + self._chance.normal(0, 0.01, _LAYERS))
-        return [float(each) for each in costs]
-
     def _search(self, row: Row) -> None:
         """What the night after this one finds otherwise."""
         if self._chance.random() < _ADOPTED:
             which = int(self._chance.integers(len(self._layers)))
             self._sets[row][which] = self._layers[which].chosen(self._chance)
-        if self._chance.random() < _CHANGED:
-            self._cycles[row] = self._cycles[row] - self._chance.integers(0, 2, _LAYERS)
 
 
-def _sample(
-    night: str, row: Row, clock: DeviceClock, schedules: Digest, costs: Sequence[float]
-) -> Sample:
-    cost, is_timed = sum(costs), clock is DeviceClock.SECONDS
+def _sample(night: str, row: Row, schedules: Digest, costs: Sequence[float]) -> Sample:
+    cost = sum(costs)
     layers = tuple(
         LayerSample(layer=f"layer_{n}", workload=f"w{n}", schedule=schedules.short, cost=each)
         for n, each in enumerate(costs)
     )
     time = SampleTime(
         cost=cost,
-        low=0.99 * cost if is_timed else cost,
-        high=1.01 * cost if is_timed else cost,
-        control=0.1 * cost if is_timed else None,
+        low=0.99 * cost,
+        high=1.01 * cost,
+        again=1.001 * cost,
+        control=0.1 * cost,
         layers=layers,
         ended=_BEGAN,
     )
@@ -159,7 +144,7 @@ def _sample(
         SAMPLE,
         night=night,
         row=row,
-        machine=replace(SAMPLE.machine, name=row.target, clock=clock),
+        machine=replace(SAMPLE.machine, name=row.target),
         order=replace(SAMPLE.order, commit=night, code=Digest.of(night.encode())),
         schedules=schedules,
         time=time,

@@ -31,9 +31,11 @@ class RowHistory:
     @property
     def known(self) -> tuple[Sample, ...]:
         """A sample a night: of the known schedules, or of the found ones where it has no other."""
-        nights = {sample.night: sample for sample in self.samples if sample.part is Pass.FOUND}
-        nights |= {sample.night: sample for sample in self.samples if sample.part is Pass.KNOWN}
-        return tuple(nights[name] for name in sorted(nights))
+        nights: dict[str, Sample] = {}
+        for sample in self.samples:
+            if sample.part is Pass.KNOWN or sample.night not in nights:
+                nights[sample.night] = sample
+        return tuple(nights.values())
 
     def lines(self, judged: Judged) -> list[str]:
         """What explains a verdict, line by line."""

@@ -95,3 +95,11 @@ def test_nothing_is_explained_where_nothing_was_measured(history: History) -> No
     history.judge(judged)
     (row,) = HistoryReader(history=history).zoo().rows
     assert row.lines(judged) == ["no device"]
+
+
+def test_nights_are_in_their_order_though_the_clock_went_back(history: History) -> None:
+    schedules = history.keep(chosen(3))
+    for began in (BEGAN, BEGAN - DAY):
+        history.add(Measured().sample(history.begin(began).name, schedules))
+    (row,) = HistoryReader(history=history).zoo().rows
+    assert [sample.night for sample in row.known] == [night.name for night in history.nights()]

@@ -299,6 +299,10 @@ def test_by_a_clock_only_what_is_clearly_faster_is_adopted(nights: Nights) -> No
         Pass.KNOWN,
         Pass.FOUND,
     ]
+    with nights.history() as history:
+        times = [sample.time for sample in history.samples()]
+        assert {time.control for time in times} == {1e-3}
+        assert all(time.again == pytest.approx(time.cost) for time in times)
 
 
 def test_folders_of_old_nights_go_and_the_history_stays(nights: Nights) -> None:
