@@ -8,7 +8,7 @@ from driver.jobs.nightly.history.history import History
 from driver.jobs.nightly.judging.gates import Gates
 from driver.jobs.nightly.judging.judged_row import judged
 from driver.jobs.nightly.judging.level import MEMORY, WINDOW, level
-from driver.jobs.nightly.judging.machine_noise import MachineNoise, machine_noise
+from driver.jobs.nightly.judging.machine_noise import RECENT, MachineNoise, machine_noise
 from driver.jobs.nightly.judging.past import RowPast, comparable
 from driver.jobs.nightly.judging.wall_time import looks_changed
 from driver.jobs.nightly.records import Judged, Machine, Row, Sample
@@ -50,24 +50,27 @@ class NightJudge:
             noise = self._noise_of(sample.machine)
         return judged(sample, self._past(sample.row), noise, gates)
 
-    def _past(self, row: Row) -> RowPast:
+    def _past(self, row: Row, last: int | None = None) -> RowPast:
+        """Of a row: all, or the last nights of the history."""
         history, before = self._history, self._before
+        samples = history.samples(row=row, last=last)
+        verdicts = history.verdicts(row=row, last=last)
         return RowPast(
-            samples=[each for each in history.samples(row=row) if each.night in before],
-            judged=[each for each in history.verdicts(row=row) if each.night in before],
+            samples=[each for each in samples if each.night in before],
+            judged=[each for each in verdicts if each.night in before],
             acceptances=history.acceptances(row),
         )
 
     def _noise_of(self, machine: Machine) -> MachineNoise:
-        """Of all rows on a machine, in the nights that are remembered."""
+        """Of all rows that were measured on a machine lately, in the nights that are remembered."""
         if machine not in self._noise:
             latest: dict[Row, Sample] = {}
-            for sample in self._history.samples(last=MEMORY + WINDOW):
+            for sample in self._history.samples(last=RECENT):
                 if sample.machine == machine and sample.night in self._before:
                     latest[sample.row] = sample
             self._noise[machine] = machine_noise(
                 [
-                    level(comparable(self._past(row), sample)).residuals
+                    level(comparable(self._past(row, MEMORY + WINDOW), sample)).residuals
                     for row, sample in latest.items()
                 ]
             )
