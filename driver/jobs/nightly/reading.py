@@ -11,7 +11,6 @@ from driver.jobs.nightly.history.history import History
 from driver.jobs.nightly.history.kernels import kept_kernels
 from driver.jobs.nightly.records import ChosenSchedule, Judged, Pass, Row, Sample
 from driver.jobs.nightly.why import Evidence, Explanation, Measured, commits_between, explained
-from driver.jobs.nightly.words import QUIET
 from driver.jobs.nightly.zoo_history import RowHistory, ZooHistory
 
 NIGHTS: Final = 366
@@ -54,7 +53,7 @@ class HistoryReader:
     def _row(self, row: Row) -> RowHistory:
         samples = self.history.samples(row=row, last=self.nights, layers=True)
         judged = self.history.verdicts(row=row, last=self.nights)
-        changed = [each for each in judged if each.verdict not in QUIET][-_EXPLAINED:]
+        changed = [each for each in judged if not each.is_quiet][-_EXPLAINED:]
         reasons = {each.night: self.explanation(each, samples) for each in changed}
         adopted = self.history.adopted(row)
         return RowHistory(

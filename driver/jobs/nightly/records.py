@@ -205,6 +205,12 @@ class Judged:
     against: str = ""
     why: str = ""
 
+    @property
+    def is_quiet(self) -> bool:
+        """Whether nobody has to hear of it; a change that its gate lets pass is told."""
+        is_same = self.verdict is Verdict.UNCHANGED and not self.why
+        return is_same or self.verdict is Verdict.INSUFFICIENT_HISTORY
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Night:

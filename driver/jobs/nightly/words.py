@@ -24,8 +24,6 @@ SIGNS: Final[Mapping[Verdict, str]] = {
 }
 """Of each verdict, those that matter most first."""
 
-QUIET: Final = (Verdict.UNCHANGED, Verdict.INSUFFICIENT_HISTORY)
-"""Verdicts that nobody has to hear of."""
 _NOT_OF_A_NAME: Final = re.compile(r"[^a-z0-9.]+")
 _MOST_OF_A_NAME: Final = 60
 

@@ -34,7 +34,7 @@ class MeasuredRun:
     """One program, as a run has built and measured it.
 
     Attributes:
-        code: the digest of the code that did.
+        code: the digest of the code that did, and of the libraries that it has used.
         model: of the model's file.
     """
 
@@ -62,7 +62,8 @@ def measured_run(folder: Path) -> MeasuredRun | None:
         return None
     try:
         schedules = read_schedules(folder / "schedules.json")
-        return _measured(summary, schedules)
+        versions = read_json(folder / "run.json").get("versions", {})
+        return _measured(summary, versions, schedules)
     except (KeyError, TypeError, ValueError, AttributeError, OSError) as error:
         raise InfraError(f"{folder}: not what a run leaves: {error!r}") from None
 
@@ -76,14 +77,14 @@ def _summary(folder: Path) -> Mapping[str, Any]:
 
 
 def _measured(
-    summary: Mapping[str, Any], schedules: tuple[ChosenSchedule, ...]
+    summary: Mapping[str, Any], versions: Mapping[str, str], schedules: tuple[ChosenSchedule, ...]
 ) -> MeasuredRun | None:
     device = summary["device"]
     if not device:
         return None  # Its layers could not be timed, and nobody knows what has measured it.
     machine = _machine(summary, device)
     return MeasuredRun(
-        code=Digest(summary["code"]),
+        code=Digest.of_json([summary["code"], versions]),
         model=Digest(summary["model_digest"]),
         machine=machine,
         time=_time(summary, machine.clock, schedules),

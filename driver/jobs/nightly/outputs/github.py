@@ -13,7 +13,7 @@ from tilefarm.printable import printable
 
 from driver.jobs.nightly.outputs.rows import NightRow, night_rows
 from driver.jobs.nightly.records import Night
-from driver.jobs.nightly.words import QUIET, SIGNS, change_text, sample_text, verdict_words
+from driver.jobs.nightly.words import SIGNS, change_text, sample_text, verdict_words
 from driver.jobs.nightly.zoo_history import ZooHistory
 
 _SHOWN: Final = 10
@@ -24,7 +24,7 @@ _OF_MARKDOWN: Final = frozenset("\\`*_{}[]<>()#+!|~&")
 
 def github_annotations(zoo: ZooHistory, night: Night) -> Iterator[str]:
     """A line for each row that says something; those that GitHub would drop are counted."""
-    rows = [row for row in night_rows(zoo, night) if row.judged.verdict not in QUIET]
+    rows = [row for row in night_rows(zoo, night) if not row.judged.is_quiet]
     for kind in ("error", "notice"):
         of_kind = [row for row in rows if row.judged.verdict.fails == (kind == "error")]
         for row in of_kind[: _SHOWN - 1]:
@@ -43,7 +43,7 @@ def step_summary(zoo: ZooHistory, night: Night) -> str:
     }
     told = ", ".join(f"{SIGNS[v]} {n} {verdict_words(v)}" for v, n in counts.items())
     lines = [f"## {_markdown(zoo.zoo)}, the night of {night.name}", "", told or "no rows", ""]
-    lines += _table([row for row in rows if row.judged.verdict not in QUIET])
+    lines += _table([row for row in rows if not row.judged.is_quiet])
     return "\n".join(lines) + "\n"
 
 

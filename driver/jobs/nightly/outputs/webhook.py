@@ -10,7 +10,7 @@ from tilefarm.printable import printable
 
 from driver.jobs.nightly.outputs.rows import NightRow, night_rows
 from driver.jobs.nightly.records import Night
-from driver.jobs.nightly.words import QUIET, SIGNS, verdict_words
+from driver.jobs.nightly.words import SIGNS, verdict_words
 from driver.jobs.nightly.zoo_history import ZooHistory
 
 SCHEMA: Final = 1
@@ -20,7 +20,7 @@ _LINES: Final = 20
 def webhook_body(zoo: ZooHistory, night: Night) -> str:
     """JSON; `text` is what Slack, Mattermost and the like show, a line a row that has changed."""
     rows = night_rows(zoo, night)
-    told = [row for row in rows if row.judged.verdict not in QUIET]
+    told = [row for row in rows if not row.judged.is_quiet]
     counts = Counter(row.judged.verdict for row in rows)
     words = ", ".join(f"{counts[v]} {verdict_words(v)}" for v in SIGNS if counts[v])
     lines = [f"{printable(zoo.zoo)}, {night.name}: {words or 'no rows'}"]

@@ -12,7 +12,7 @@ from xml.etree import ElementTree as Xml
 from tilefarm.printable import printable
 
 from driver.jobs.nightly.records import Judged, Night
-from driver.jobs.nightly.words import QUIET, change_text, row_file, verdict_words
+from driver.jobs.nightly.words import change_text, row_file, verdict_words
 from driver.jobs.nightly.zoo_history import RowHistory, ZooHistory
 
 SCHEMA: Final = 1
@@ -44,7 +44,7 @@ def _latest(zoo: ZooHistory) -> Iterator[tuple[Night, RowHistory, Judged]]:
     for night in reversed(zoo.nights):
         for history in zoo.rows:
             judged = history.verdict(night.name)
-            if judged is None or judged.verdict in QUIET:
+            if judged is None or judged.is_quiet:
                 continue
             yield night, history, judged
             left -= 1

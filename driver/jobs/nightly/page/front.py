@@ -15,7 +15,6 @@ from driver.jobs.nightly.page.style import tools, zoo_page
 from driver.jobs.nightly.page.tables import Cell, TableRow, sortable
 from driver.jobs.nightly.records import Judged, Night, Row
 from driver.jobs.nightly.words import (
-    QUIET,
     SIGNS,
     badge,
     change_text,
@@ -54,7 +53,7 @@ def changes(zoo: ZooHistory, night: Night, *, root: str = "") -> str:
     found = [
         (history, each)
         for history in zoo.rows
-        if (each := history.verdict(night.name)) and each.verdict not in QUIET
+        if (each := history.verdict(night.name)) and not each.is_quiet
     ]
     if not found:
         return "<p>Nothing: every row is what it was.</p>"
@@ -150,9 +149,9 @@ def _nights(zoo: ZooHistory) -> str:
 
 def _night_cells(zoo: ZooHistory, night: Night) -> Iterator[Cell]:
     judged = [each for history in zoo.rows if (each := history.verdict(night.name))]
-    counts = Counter(each.verdict for each in judged)
-    told = [f"{badge(v)} {counts[v]}" for v in SIGNS if counts[v] and v not in QUIET]
-    quiet = sum(counts[verdict] for verdict in QUIET)
+    counts = Counter(each.verdict for each in judged if not each.is_quiet)
+    told = [f"{badge(v)} {counts[v]}" for v in SIGNS if counts[v]]
+    quiet = sum(each.is_quiet for each in judged)
     if quiet:
         told.append(f"{quiet} {form(quiet, 'row', 'rows')} as before")
     took = "" if night.ended is None else f"{(night.ended - night.began) / 60:.0f}"

@@ -25,8 +25,10 @@ from driver.jobs.nightly.zoo_history import ZooHistory
 _HOSTILE = "\n::error::x\r]]>&<b>\"'\\|\x1b[2J\x00"
 
 
-def judged_zoo(*verdicts: Verdict, hostile: str = "") -> tuple[ZooHistory, Night]:
-    """A zoo whose last night has these verdicts, one after the other."""
+def judged_zoo(
+    *verdicts: Verdict, hostile: str = "", quiet: Verdict | None = None
+) -> tuple[ZooHistory, Night]:
+    """A zoo whose last night has these verdicts, one after the other; `quiet` says no more."""
     zoo = zoo_history(3, models=len(verdicts), hostile=hostile)
     night = zoo.nights[-1]
     rows = []
@@ -36,7 +38,7 @@ def judged_zoo(*verdicts: Verdict, hostile: str = "") -> tuple[ZooHistory, Night
             row=history.row,
             verdict=verdict,
             change=0.03 if verdict is Verdict.SLOWER else None,
-            why=f"for {verdict.value}{hostile}",
+            why=f"for {verdict.value}{hostile}" if verdict is not quiet else "",
         )
         measured = verdict is not Verdict.NOT_MEASURED
         samples = history.samples if measured else history.samples[:-2]
@@ -46,7 +48,7 @@ def judged_zoo(*verdicts: Verdict, hostile: str = "") -> tuple[ZooHistory, Night
 
 @pytest.mark.parametrize("hostile", ["", _HOSTILE])
 def test_junit_has_a_case_a_row_and_counts_them(hostile: str) -> None:
-    zoo, night = judged_zoo(*Verdict, hostile=hostile)
+    zoo, night = judged_zoo(*Verdict, hostile=hostile, quiet=Verdict.UNCHANGED)
     (suite,) = Xml.fromstring(junit_xml(zoo, night))
     outcomes = Counter(each.tag for case in suite for each in case)
     assert outcomes == {"failure": 2, "error": 1, "skipped": 1, "system-out": 4}
@@ -57,7 +59,7 @@ def test_junit_has_a_case_a_row_and_counts_them(hostile: str) -> None:
 
 @pytest.mark.parametrize("hostile", ["", _HOSTILE])
 def test_github_gets_a_line_an_annotation_and_none_from_a_name(hostile: str) -> None:
-    zoo, night = judged_zoo(*Verdict, hostile=hostile)
+    zoo, night = judged_zoo(*Verdict, hostile=hostile, quiet=Verdict.UNCHANGED)
     lines = list(github_annotations(zoo, night))
     assert [line.split(" ")[0] for line in lines] == ["::error"] * 3 + ["::notice"] * 3
     assert not any("\n" in line or "\r" in line for line in lines)
@@ -75,7 +77,7 @@ def test_annotations_that_github_would_drop_are_counted() -> None:
 
 @pytest.mark.parametrize("hostile", ["", _HOSTILE])
 def test_the_step_summary_is_a_table_of_what_has_changed(hostile: str) -> None:
-    zoo, night = judged_zoo(*Verdict, hostile=hostile)
+    zoo, night = judged_zoo(*Verdict, hostile=hostile, quiet=Verdict.UNCHANGED)
     lines = step_summary(zoo, night).splitlines()
     rows = [line for line in lines if line.startswith("|")]
     assert len(rows) == 2 + 6
@@ -86,7 +88,7 @@ def test_the_step_summary_is_a_table_of_what_has_changed(hostile: str) -> None:
 
 @pytest.mark.parametrize("hostile", ["", _HOSTILE])
 def test_prometheus_reads_every_metric(hostile: str) -> None:
-    zoo, night = judged_zoo(*Verdict, hostile=hostile)
+    zoo, night = judged_zoo(*Verdict, hostile=hostile, quiet=Verdict.UNCHANGED)
     families = {f.name: f for f in text_string_to_metric_families(metrics_text(zoo, night))}
     verdicts = families["tilefarm_nightly_verdict"].samples
     assert sum(sample.value for sample in verdicts) == 8
@@ -97,7 +99,7 @@ def test_prometheus_reads_every_metric(hostile: str) -> None:
 
 
 def test_a_webhook_has_a_text_for_people_and_the_rows_for_scripts() -> None:
-    zoo, night = judged_zoo(*Verdict, hostile=_HOSTILE)
+    zoo, night = judged_zoo(*Verdict, hostile=_HOSTILE, quiet=Verdict.UNCHANGED)
     body = json.loads(webhook_body(zoo, night))
     first, *others = body["text"].splitlines()
     assert "1 slower, 1 changed answer" in first
@@ -107,8 +109,13 @@ def test_a_webhook_has_a_text_for_people_and_the_rows_for_scripts() -> None:
     assert Row(body["rows"][0]["model"], body["rows"][0]["target"]) in {h.row for h in zoo.rows}
 
 
-def test_a_quiet_night_says_so_everywhere() -> None:
+def test_a_change_that_its_gate_lets_pass_is_told() -> None:
     zoo, night = judged_zoo(Verdict.UNCHANGED)
+    assert "for UNCHANGED" in json.loads(webhook_body(zoo, night))["rows"][0]["lines"]
+
+
+def test_a_quiet_night_says_so_everywhere() -> None:
+    zoo, night = judged_zoo(Verdict.UNCHANGED, quiet=Verdict.UNCHANGED)
     assert list(github_annotations(zoo, night)) == []
     assert "| row |" not in step_summary(zoo, night)
     assert json.loads(webhook_body(zoo, night))["fails"] is False
