@@ -22,7 +22,7 @@ from tilefarm.workload import Workload
 
 from driver.campaign.measuring import Task
 from driver.tune.continued import SEEDS
-from driver.tune.prepared import Prepared, best_of
+from driver.tune.prepared import best_of
 from driver.tune.run_context import RunContext
 from tuner.trial_store import TrialStore
 
@@ -104,10 +104,10 @@ def _always(trace: Trace) -> Callable[[Point], Trace]:
     return its_trace
 
 
-def chosen_schedules(prepared: Prepared, store: TrialStore) -> tuple[ChosenSchedule, ...]:
+def chosen_schedules(tasks: Mapping[str, Task], store: TrialStore) -> tuple[ChosenSchedule, ...]:
     """The best schedule of each workload, by name; of those without one none."""
     found = []
-    for _, task in sorted(prepared.tasks.items()):
+    for _, task in sorted(tasks.items()):
         best = best_of(task, store)
         if best is not None:
             point = dict(best.point)

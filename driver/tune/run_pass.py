@@ -96,7 +96,7 @@ class RunPass:
         """
         result = self._search()
         self._remember()
-        chosen = chosen_schedules(self._prepared, self._store)
+        chosen = chosen_schedules(self._prepared.tasks, self._store)
         arena = self._plan()
         self._prepared = self._prepared.with_steps_of(arena.network)
         done = None

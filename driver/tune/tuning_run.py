@@ -37,6 +37,7 @@ from driver.tune.prepared import Prepared
 from driver.tune.preparing import prepare, read
 from driver.tune.run_context import RunContext
 from driver.tune.run_pass import PassEnd, RunPass
+from driver.tune.search_choice import searched_few
 from driver.tune.settings import TuneSettings
 from driver.tune.watched import watched
 from tuner.schedule_store import ScheduleStore
@@ -170,10 +171,13 @@ class _TuningRun:
         found = self._open(folder.found, prepared.network.target, digest)
         with TrialStore(found.records) as further:
             going_on_from(store, further, self._context)
-            settings = replace(self._settings, trials=self._settings.trials + store.count())
+            settings, trials = self._settings, self._settings.trials
+            seed = settings.seed if settings.search_seed is None else settings.search_seed
+            tasks = searched_few(prepared.tasks, store, trials=trials, seed=seed)
+            settings = replace(settings, trials=trials + store.count())
             context = replace(self._context, settings=settings)
-            search = RunPass(context, prepared, further, resources, found)
-            return search.run(known=chosen_schedules(prepared, store))
+            search = RunPass(context, replace(prepared, tasks=tasks), further, resources, found)
+            return search.run(known=chosen_schedules(prepared.tasks, store))
 
     def _resources(self, target: Target, folder: OutputFolder) -> RunResources:
         folders = Folders(
@@ -233,7 +237,7 @@ def _is_built(exact: Prepared, store: TrialStore, folder: OutputFolder) -> bool:
     is_whole = summary.get("interrupted") is False and bool(summary.get("accuracy"))
     if not is_whole or summary.get("code") != code_digest().hex or not folder.schedules.exists():
         return False
-    return set(read_schedules(folder.schedules)) == set(chosen_schedules(exact, store))
+    return set(read_schedules(folder.schedules)) == set(chosen_schedules(exact.tasks, store))
 
 
 def _plain_settings(settings: TuneSettings) -> dict[str, object]:
