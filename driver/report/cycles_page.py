@@ -9,7 +9,7 @@ from typing import Final
 from tilefarm.printable import page_text as escape
 
 from driver.report.html import html_page
-from driver.report.svg import AxisScale, box, colour, drawing, element, label, short
+from driver.report.svg import AxisScale, box, colour, drawing, label, legend, rulers, short
 from driver.report.tables import count, share_bar, table
 
 _LEFT: Final = 210.0
@@ -63,11 +63,8 @@ def _causes(causes: Sequence[str], bars: Sequence[Bar], total: int) -> str:
 def _chart(causes: Sequence[str], bars: Sequence[Bar]) -> str:
     bottom = _TOP + _LANE * len(bars)
     x = AxisScale(0, max((bar.cycles for bar in bars), default=1) or 1, _LEFT, _RIGHT)
-    parts = list(_key(causes))
-    for value in x.ticks(8):
-        at = x(value)
-        parts.append(element("line", x1=at, x2=at, y1=_TOP, y2=bottom + 4, class_="grid"))
-        parts.append(label(at, bottom + 18, short(value), text_anchor="middle", class_="tick"))
+    colours = [(cause, colour(index)) for index, cause in enumerate(causes)]
+    parts = [*legend(colours, _LEFT, apart=80), *rulers(x, _TOP, bottom)]
     for row, bar in enumerate(bars):
         parts += _bar(bar, _TOP + _LANE * row, x, causes)
     return drawing(1000, bottom + 30, *parts, words="Cycles of every step by cause")
@@ -89,13 +86,6 @@ def _bar(bar: Bar, y: float, x: AxisScale, causes: Sequence[str]) -> Iterator[st
 
 
 _LONGEST: Final = 30
-
-
-def _key(causes: Sequence[str]) -> Iterator[str]:
-    for index, cause in enumerate(causes):
-        at = _LEFT + 80 * index
-        yield box(at, 8, 10, 10, colour(index))
-        yield label(at + 15, 17, cause, class_="tick")
 
 
 def _steps(causes: Sequence[str], bars: Sequence[Bar], total: int) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from driver.report.svg import AxisScale, box, drawing, element, label, short
+from driver.report.svg import AxisScale, box, drawing, element, label, legend, rulers
 from driver.run_events import Span
 
 _STEP = "#9ca3af"
@@ -35,7 +35,8 @@ def gantt_chart(spans: tuple[Span, ...]) -> str:
     end = max(s.end_seconds for s in spans)
     bottom = _TOP + _LANE * len(lanes)
     x = AxisScale(0, end, _LEFT, _RIGHT)
-    parts = _key() + _seconds(x, bottom)
+    parts = [*legend(_COLOURS.items(), _LEFT), *rulers(x, _TOP, bottom)]
+    parts.append(label(_RIGHT, bottom + 34, "seconds", text_anchor="end", class_="name"))
     parts += [_seam(at, seconds, x, bottom) for at, seconds in seams]
     for row, lane in enumerate(lanes):
         y = _TOP + _LANE * row
@@ -96,21 +97,3 @@ def _bar(span: Span, x: AxisScale, y: float) -> str:
     seconds = span.end_seconds - span.begin_seconds
     tip = f"{span.kind}: {span.label} ({seconds * 1000:.1f} ms at {span.begin_seconds:.2f} s)"
     return box(begin, y + 3, max(end - begin, 0.4), _LANE - 6, _COLOURS.get(span.kind, _STEP), tip)
-
-
-def _key() -> list[str]:
-    parts = []
-    for index, (kind, fill) in enumerate(_COLOURS.items()):
-        parts.append(box(_LEFT + 90 * index, 8, 10, 10, fill))
-        parts.append(label(_LEFT + 90 * index + 15, 17, kind, class_="tick"))
-    return parts
-
-
-def _seconds(x: AxisScale, bottom: float) -> list[str]:
-    parts = []
-    for value in x.ticks(8):
-        at = x(value)
-        parts.append(element("line", x1=at, x2=at, y1=_TOP, y2=bottom + 4, class_="grid"))
-        parts.append(label(at, bottom + 18, short(value), text_anchor="middle", class_="tick"))
-    parts.append(label(_RIGHT, bottom + 34, "seconds", text_anchor="end", class_="name"))
-    return parts

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Final
 
 from driver.memory.activities import Activity, ActivityKind
-from driver.report.svg import AxisScale, box, drawing, element, label, short
+from driver.report.svg import AxisScale, box, drawing, element, label, legend, rulers
 
 _COLOURS: Final[Mapping[ActivityKind, str]] = {
     ActivityKind.COMPUTE: "#2563eb",
@@ -82,23 +82,14 @@ def _bar(each: Activity, x: AxisScale, y: float) -> str:
 
 
 def _key(kinds: set[ActivityKind]) -> list[str]:
-    parts = []
-    for index, kind in enumerate(kind for kind in _COLOURS if kind in kinds):
-        parts.append(box(_LEFT + 90 * index, 8, 10, 10, _COLOURS[kind]))
-        parts.append(label(_LEFT + 90 * index + 15, 17, kind, class_="tick"))
+    shown = [(str(kind), fill) for kind, fill in _COLOURS.items() if kind in kinds]
+    parts = list(legend([*shown, ("stall", "url(#stall)")], _LEFT))
     at = _LEFT + 90 * len(kinds)
-    parts.append(box(at, 8, 10, 10, "url(#stall)"))
-    parts.append(label(at + 15, 17, "stall", class_="tick"))
     parts.append(box(at + 90, 8, 10, 10, "none", stroke="#111827", stroke_width=1.5))
     parts.append(label(at + 105, 17, "critical", class_="tick"))
     return parts
 
 
 def _grid(x: AxisScale, bottom: float) -> list[str]:
-    parts = []
-    for value in x.ticks(8):
-        at = x(value)
-        parts.append(element("line", x1=at, x2=at, y1=_TOP, y2=bottom + 4, class_="grid"))
-        parts.append(label(at, bottom + 18, short(value), text_anchor="middle", class_="tick"))
-    parts.append(label(_RIGHT, bottom + 34, "ticks", text_anchor="end", class_="name"))
-    return parts
+    unit = label(_RIGHT, bottom + 34, "ticks", text_anchor="end", class_="name")
+    return [*rulers(x, _TOP, bottom), unit]

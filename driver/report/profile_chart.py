@@ -9,7 +9,7 @@ from tilefarm.printable import page_text as escape
 
 from driver.report.cost import microseconds
 from driver.report.profile import LayerTime, Profile
-from driver.report.svg import AxisScale, box, colour, drawing, element, label, short
+from driver.report.svg import AxisScale, box, colour, drawing, label, legend, rulers, short
 from driver.report.tables import count, gmacs, share_bar, table, times
 
 _LEFT: Final = 210.0
@@ -17,6 +17,7 @@ _RIGHT: Final = 880.0
 _TOP: Final = 28.0
 _LANE: Final = 20.0
 _LONGEST: Final = 30
+_KEY: Final = (("on the device", colour(0)), ("predicted", colour(1)))
 
 
 def profile_section(profile: Profile) -> str:
@@ -38,12 +39,9 @@ def _words(profile: Profile) -> str:
 def _chart(profile: Profile) -> str:
     bottom = _TOP + _LANE * len(profile.layers)
     x = AxisScale(0, _longest(profile) or 1.0, _LEFT, _RIGHT)
-    parts = list(_key()) if profile.has_predictions else []
-    for value in x.ticks(8):
-        at = x(value)
-        parts.append(element("line", x1=at, x2=at, y1=_TOP, y2=bottom + 4, class_="grid"))
-        words = short(1e6 * value if profile.by_clock else value)
-        parts.append(label(at, bottom + 18, words, text_anchor="middle", class_="tick"))
+    scale = 1e6 if profile.by_clock else 1
+    parts = list(legend(_KEY, _LEFT, apart=120, y=6)) if profile.has_predictions else []
+    parts += rulers(x, _TOP, bottom, lambda value: short(scale * value))
     unit = "microseconds" if profile.by_clock else "cycles"
     parts.append(label(_RIGHT + 60, bottom + 18, unit, text_anchor="end", class_="name"))
     for row, layer in enumerate(profile.layers):
@@ -59,13 +57,6 @@ def _longest(profile: Profile) -> float:
 def _expected(layer: LayerTime) -> float:
     """What was predicted, in the units of the cost."""
     return layer.cost / layer.ratio if layer.cost and layer.ratio else 0.0
-
-
-def _key() -> Iterator[str]:
-    for index, words in enumerate(("on the device", "predicted")):
-        at = _LEFT + 120 * index
-        yield box(at, 6, 10, 10, colour(index))
-        yield label(at + 15, 15, words, class_="tick")
 
 
 def _bar(profile: Profile, layer: LayerTime, y: float, x: AxisScale) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tilefarm.printable import page_text as escape
@@ -106,6 +106,27 @@ def axes(
     parts.append(label(x.end, y.start + 34, x_words, text_anchor="end", class_="name"))
     parts.append(label(x.start, y.end - 8, y_words, class_="name"))
     return "".join(parts)
+
+
+def rulers(
+    x: AxisScale, top: float, bottom: float, text: Callable[[float], str] | None = None
+) -> Iterator[str]:
+    """Lines down a chart of rows at round values, which stand below it."""
+    for value in x.ticks(8):
+        at = x(value)
+        yield element("line", x1=at, x2=at, y1=top, y2=bottom + 4, class_="grid")
+        words = (text or short)(value)
+        yield label(at, bottom + 18, words, text_anchor="middle", class_="tick")
+
+
+def legend(
+    rows: Iterable[tuple[str, str]], left: float, *, apart: float = 90, y: float = 8
+) -> Iterator[str]:
+    """What each colour means: (words, fill) side by side above a chart."""
+    for index, (words, fill) in enumerate(rows):
+        at = left + apart * index
+        yield box(at, y, 10, 10, fill)
+        yield label(at + 15, y + 9, words, class_="tick")
 
 
 def steps(points: Sequence[tuple[float, float]], x: AxisScale, y: AxisScale) -> str:

@@ -9,7 +9,7 @@ from itertools import groupby
 from tilefarm.measurement import TimelineEvent
 
 from driver.report.summary import KernelTimeline
-from driver.report.svg import AxisScale, box, drawing, element, label, short
+from driver.report.svg import AxisScale, box, drawing, label, legend, rulers
 
 _COLOURS = {
     "load inp": "#d97706",
@@ -30,11 +30,7 @@ def timeline_chart(timeline: KernelTimeline) -> str:
     """A lane a module; bars closer than a pixel are merged, so any kernel can be drawn."""
     bottom = _TOP + _LANE * len(_MODULES)
     x = AxisScale(0, timeline.cycles, _LEFT, _RIGHT)
-    parts = _key()
-    for value in x.ticks(8):
-        at = x(value)
-        parts.append(element("line", x1=at, x2=at, y1=_TOP, y2=bottom + 4, class_="grid"))
-        parts.append(label(at, bottom + 18, short(value), text_anchor="middle", class_="tick"))
+    parts = [*legend(_COLOURS.items(), _LEFT, apart=96), *rulers(x, _TOP, bottom)]
     parts.append(label(_RIGHT, bottom + 34, "cycles", text_anchor="end", class_="name"))
     for row, module in enumerate(_MODULES):
         y = _TOP + _LANE * row
@@ -95,11 +91,3 @@ def instruction_kind(name: str) -> str:
     """The colour group of an instruction's name, whatever its case and details."""
     lowered = name.lower().replace("_", " ")
     return next((kind for kind in _COLOURS if lowered.startswith(kind)), "other")
-
-
-def _key() -> list[str]:
-    parts = []
-    for index, (kind, fill) in enumerate(_COLOURS.items()):
-        parts.append(box(_LEFT + 96 * index, 8, 10, 10, fill))
-        parts.append(label(_LEFT + 96 * index + 15, 17, kind, class_="tick"))
-    return parts
