@@ -19,7 +19,9 @@ pytestmark = pytest.mark.whole
 
 
 def test_ctrl_c_once_keeps_what_was_measured(run: type[Command], tmp_path: Path) -> None:
-    command = run(demo(tmp_path / "o", "--no-ray", "--trials", "12"))
+    # One worker and one device: of two the other one may have run all that there was.
+    few = ["--workers", "1", "--devices", "1"]
+    command = run(demo(tmp_path / "o", "--no-ray", "--trials", "12", *few))
     command.wait_for("trial", 3)
     command.ctrl_c()
     code, out, err = command.end()
@@ -33,7 +35,6 @@ def test_ctrl_c_once_keeps_what_was_measured(run: type[Command], tmp_path: Path)
     assert command.survivors() == set()
 
     # another number of trials would begin in another order, and lack some of what was measured
-    few = ["--workers", "1", "--devices", "1"]
     code, out, _ = run(demo(tmp_path / "o", "--no-ray", "--trials", "12", *few)).end()
     assert code == 0
     assert summary_of(out)["trials_this_session"] == 12 - stopped["trials_this_session"]
