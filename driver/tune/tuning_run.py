@@ -204,6 +204,8 @@ class _TuningRun:
             raise result.error or NoDeviceError(
                 "no device is left", "`tilefarm devices` says why; the same command continues"
             )
+        if done is None and result.why == "exhausted":
+            return 0  # An earlier session has built the given program, and nothing better is there.
         if done is None:
             self._context.say("stopped; the same command continues where this one ended")
             return EXIT_INTERRUPTED
