@@ -42,6 +42,8 @@ DEVICES: Final = {
 }
 
 
+MISSED: Final = {"sim": 1.15, "sim-pynq-z1": 1.15, "far memory": 1.3}
+"""By how much half of the points may be missed; waits for a far memory overlap less regularly."""
 ALWAYS: Final = ("depthwise of stride 2", "one output block", "window_max2d")
 """On the simulator's own design in every run, the others in the long suites."""
 
@@ -69,5 +71,5 @@ def test_the_cheapest_points_and_any_ones(name: str, device: str) -> None:
         assert cycles.all()
         missed.append(np.abs(np.log2(rows[:, column] / 4 / cycles)))
     for each in missed:
-        assert np.median(each) < np.log2(1.15), missed
+        assert np.median(each) < np.log2(MISSED[device]), missed
     assert missed[0].max() < np.log2(1.35), missed
