@@ -72,7 +72,8 @@ class Search:
         as well.
         """
         root = self._widest()
-        root.upper[self.index[variable]] = most
+        upper = root.upper[self.index[variable]]
+        np.minimum(upper, most, out=upper)  # A limit above the domain permits nothing beyond it.
         self._root = self._narrowed(root)
 
     def scan(self, allowed: Allowed | None = None) -> Iterator[Rows]:

@@ -51,6 +51,21 @@ def test_a_limit_leaves_the_points_below_it(space: SearchSpace, name: str, most:
         assert {tuple(p[n] for n in NAMES) for p in found} == wanted
 
 
+def test_a_limit_above_a_domain_permits_nothing_beyond_it() -> None:
+    domains = {"a": (0,), "b": (0, 1), "c": (-1,), "d": (0,)}
+    space = SearchSpace(
+        name="empty",
+        version=1,
+        variables=tuple(Variable(name=n, domain=d, tunable=False) for n, d in domains.items()),
+        constraints=(Prod(name="c0", product="c", factors=("b",)),),
+        default=(),
+    )
+    sampler = Sampler(space)
+    assert sampler.enumerate(10) == []
+    sampler.limit("c", 0)
+    assert sampler.enumerate(10) == []
+
+
 @settings(max_examples=examples(60), deadline=None)
 @given(spaces(), st.integers(0, 5))
 def test_samples_are_distinct_and_valid(space: SearchSpace, seed: int) -> None:

@@ -53,7 +53,9 @@ def test_integers_are_the_rounded_floats(case: tuple[Graph, int]) -> None:
     exact, near = run_float(graph, data)["out0"], run_float(rounded, data)["out0"]
     found = run_integer(in_onnx_arithmetic(rounded), data)["out0"]
     spread = exact.std() + 1e-6
-    assert np.sqrt(np.mean((near - exact) ** 2)) / spread < 0.2
+    # Where all that varies is a few steps of the result's grid, a share of it says nothing.
+    step = (max(0.0, exact.max()) - min(0.0, exact.min())) / 255
+    assert np.sqrt(np.mean((near - exact) ** 2)) < max(step, 0.2 * spread)
     # float32 sums of reals may round to another integer than exact ones do, though seldom
     assert np.sqrt(np.mean((found - near) ** 2)) / spread < 0.02
 
