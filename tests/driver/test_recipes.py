@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 import pytest
-from kit.kernels.scripts import GEMM, SCRIPTS, script_of
+from kit.kernels.scripts import SCRIPTS, script_of
 from kit.networks.onnx_models import model, saved
 from onnx import helper
 from tilefarm.artifact import Artifact, CompileJob
@@ -21,6 +21,7 @@ from tilefarm.machine import HLS_MAX_SHIFT, Board, Host
 from compile_worker.compiler import compile_kernel
 from compile_worker.space import generate
 from driver.benchmarks.figures import Figure
+from driver.benchmarks.script_sources import GEMM
 from driver.cli import main
 from driver.network import forget_plugins, load_plugin
 from driver.targets import usable_target

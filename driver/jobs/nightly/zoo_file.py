@@ -16,6 +16,7 @@ each is one line with its place.
 from __future__ import annotations
 
 import difflib
+import math
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -330,7 +331,8 @@ def _number(key: str, value: object, known: Mapping[str, tuple[float, float]]) -
         raise FaultError(_unknown(key, list(known)))
     least, most = known[key]
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not is_number or not least <= float(value) <= most:  # type: ignore[arg-type]
+    number = float(str(value)) if is_number else math.nan
+    if not least <= number <= most:
         raise FaultError(f"{key} = {_shown(value)}: not a number from {least:g} to {most:g}")
     if key in _WHOLE and not isinstance(value, int):
         raise FaultError(f"{key} = {_shown(value)}: not a whole number")

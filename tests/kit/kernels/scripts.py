@@ -8,6 +8,8 @@ from typing import Final
 from tilefarm.dtype import DType
 from tilefarm.workload import TensorSpec, Workload
 
+from driver.benchmarks.script_sources import CONV2D, GEMM, STENCIL
+
 Shape = tuple[int, ...]
 
 
@@ -29,14 +31,6 @@ def dot_of(rows: int, columns: int, over: int, data: DType = DType.INT8) -> Work
     return Workload("script", specs, (out,), (("source", DOT),))
 
 
-GEMM: Final = """
-def gemm(a, b, out):
-    for i in range(out.shape[0]):
-        for j in range(out.shape[1]):
-            out[i, j] = 0
-            for k in range(a.shape[1]):
-                out[i, j] += a[i, k] * b[k, j]
-"""
 DOT: Final = """
 def dot(a, w, out):
     for i in range(out.shape[0]):
@@ -101,16 +95,6 @@ def online(x, out):
         for k in range(x.shape[1]):
             out[i, k] = exp(x[i, k] - top) / total
 """
-STENCIL: Final = """
-def stencil(x, out):
-    twice = buffer(float32, x.shape[0], x.shape[1])
-    for i in range(x.shape[0]):
-        for j in range(x.shape[1]):
-            twice[i, j] = x[i, j] * 2
-    for i in range(out.shape[0]):
-        for j in range(out.shape[1]):
-            out[i, j] = twice[i, j + 1] + twice[i + 2, j] - twice[i + 1, j] * twice[i, j + 2]
-"""
 SMOOTH: Final = """
 def smooth(x, k, out):
     for n in range(out.shape[0]):
@@ -119,23 +103,6 @@ def smooth(x, k, out):
                 out[n, c, i] = 0
                 for t in range(k.shape[0]):
                     out[n, c, i] += x[n, c, i + t] * k[t]
-"""
-CONV2D: Final = """
-def conv2d(x, w, out):
-    padded = buffer(float32, x.shape[0], x.shape[1] + 2, x.shape[2] + 2)
-    for c in range(x.shape[0]):
-        for i in range(x.shape[1] + 2):
-            for j in range(x.shape[2] + 2):
-                inside = i > 0 and i <= x.shape[1] and j > 0 and j <= x.shape[2]
-                padded[c, i, j] = x[c, i - 1, j - 1] if inside else 0.0
-    for o in range(out.shape[0]):
-        for i in range(out.shape[1]):
-            for j in range(out.shape[2]):
-                out[o, i, j] = 0
-                for c in range(x.shape[0]):
-                    for r in range(3):
-                        for s in range(3):
-                            out[o, i, j] += padded[c, i + r, j + s] * w[o, c, r, s]
 """
 CHAIN: Final = """
 def normalized(x, out):

@@ -49,12 +49,7 @@ def declare_estimate(draft: Draft, layer: GemmLayer, target: Target) -> None:
     _computing(draft, layer, costs)
     _kernels(draft, layer, costs)
     _fetch(draft, layer, target)
-    busy = ["cycles_computing", "cycles_loading_first"]
-    if costs.row:
-        busy.append("cycles_storing")
-    draft.largest("cycles_overlapped", busy)
-    each = ("cycles_fetch", "cycles_overlapped", "cycles_last_store", "cycles_uop_loads")
-    draft.total(ESTIMATE, {**dict.fromkeys(each, 4), "uops": costs.uop_quarters})
+    declare_total(draft, costs)
 
 
 def _loads(draft: Draft, layer: GemmLayer, costs: Costs) -> None:
@@ -274,6 +269,16 @@ def _fetch(draft: Draft, layer: GemmLayer, target: Target) -> None:
     copies = dict.fromkeys(("inp_copies", "wgt_copies", "out_copies"), 1)
     draft.total("fetched", {**counts, **copies}, constant=8)
     declare_fetch(draft, target)
+
+
+def declare_total(draft: Draft, costs: Costs) -> None:
+    """The estimate itself: whatever is busiest, and what overlaps with nothing."""
+    busy = ["cycles_computing", "cycles_loading_first"]
+    if costs.row:
+        busy.append("cycles_storing")
+    draft.largest("cycles_overlapped", busy)
+    each = ("cycles_fetch", "cycles_overlapped", "cycles_last_store", "cycles_uop_loads")
+    draft.total(ESTIMATE, {**dict.fromkeys(each, 4), "uops": costs.uop_quarters})
 
 
 def declare_fetch(draft: Draft, target: Target) -> None:

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from itertools import product
 from math import prod
 
-from tilefarm.space import ESTIMATE
 from tilefarm.target import Target
 
 from compile_worker.draft import Draft
@@ -19,6 +18,7 @@ from compile_worker.machines.vta.costs import Costs, costs_of
 from compile_worker.machines.vta.space.estimate import (
     declare_fetch,
     declare_steps,
+    declare_total,
     declare_waits,
 )
 from compile_worker.machines.vta.space.layer import SPATIAL
@@ -50,12 +50,7 @@ def declare_vector_estimate(draft: Draft, layer: VectorLayer, target: Target) ->
     counts = {"tiles": starts_of(layer), "steps": 2, "inp_copies": 1, "out_copies": 1}
     draft.total("fetched", {**counts, "uop_kernels": 1}, constant=8)
     declare_fetch(draft, target)
-    busy = ["cycles_computing", "cycles_loading_first"]
-    if costs.row:
-        busy.append("cycles_storing")
-    draft.largest("cycles_overlapped", busy)
-    each = ("cycles_fetch", "cycles_overlapped", "cycles_last_store", "cycles_uop_loads")
-    draft.total(ESTIMATE, {**dict.fromkeys(each, 4), "uops": costs.uop_quarters})
+    declare_total(draft, costs)
 
 
 def _loads(draft: Draft, layer: VectorLayer, costs: Costs) -> None:

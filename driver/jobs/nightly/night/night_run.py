@@ -15,6 +15,7 @@ from typing import Final, TypeAlias
 
 from tilefarm.clock import Clock
 from tilefarm.errors import DiskError, InfraError, TargetError
+from tilefarm.interpreter import python_command
 
 from driver.jobs.nightly.history.history import History
 from driver.jobs.nightly.history.night_order import clock_went_back
@@ -30,7 +31,7 @@ from driver.jobs.nightly.night.recording import Recorded, Recorder
 from driver.jobs.nightly.night.row_command import (
     CompilingPart,
     SearchPart,
-    row_command,
+    row_words,
     times_by_our_clock,
 )
 from driver.jobs.nightly.night.row_folder import row_folder
@@ -227,9 +228,10 @@ class NightRun:
             least_gain=row.search.least_gain,
             records=self._settings.folder / RECORDS,
         )
-        command = row_command(
+        words = row_words(
             row, folder.given, folder.out, search=search, compiling=self._settings.compiling
         )
+        command = python_command("-m", "driver.cli", *words)
 
         def measured() -> RowEnd:
             folder.give(known)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from tilefarm.interpreter import python_command
 from tilefarm.processors import THREADS
 from tilefarm.target import Target, load_target
 
@@ -82,19 +81,6 @@ def target_of(words: Sequence[str]) -> Target:
 def times_by_our_clock(words: Sequence[str]) -> bool:
     """Whether the row is measured by this machine's clock: what runs beside it would show."""
     return "--tracker" not in words and not target_of(words).has_accelerator
-
-
-def row_command(
-    row: ZooRow,
-    schedules: Path,
-    out: Path,
-    *,
-    search: SearchPart | None = None,
-    compiling: CompilingPart | None = None,
-) -> list[str]:
-    """The words of the process that measures a row; see `row_words`."""
-    words = row_words(row, schedules, out, search=search, compiling=compiling)
-    return python_command("-m", "driver.cli", *words)
 
 
 def row_words(

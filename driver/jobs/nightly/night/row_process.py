@@ -45,7 +45,7 @@ class RowRunner(Protocol):
         """Run one to its end; after so many seconds it is stopped.
 
         Args:
-            command: what `row_command` says.
+            command: its words.
             log: gets what it prints; what it says of failures beside it, as `.err`.
             seconds: that it may take.
 

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from kit.repositories import git
 from tilefarm.errors import DataError, OutputError
 
 from driver.jobs.nightly.bisect.bisection import MeasuredCommits, bisected
 from driver.jobs.nightly.bisect.checkout import Checkout, Commit
 
 FIRST_BAD = 6
-
-
-def git(folder: Path, *words: str) -> str:
-    name = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"]
-    command = ["git", "-C", str(folder), *name, *words]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
 @pytest.fixture

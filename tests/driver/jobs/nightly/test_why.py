@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +10,7 @@ import pytest
 from kit.built import needs_simulator
 from kit.kernels.nests import SIM, dense
 from kit.reports.nights import zoo_history
+from kit.repositories import git
 from tilefarm.trace import Step, Trace
 
 from compile_worker.space import generate
@@ -149,16 +149,11 @@ def test_a_schedule_that_does_not_lower_any_more_is_no_surprise() -> None:
 
 
 def test_commits_between_two_nights(tmp_path: Path) -> None:
-    def git(*words: str) -> str:
-        name = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"]
-        command = ["git", "-C", str(tmp_path), *name, *words]
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-
-    git("init", "--quiet")
+    git(tmp_path, "init", "--quiet")
     made = []
     for title in ("one", "two", "three"):
-        git("commit", "--quiet", "--allow-empty", "--message", title)
-        made.append(git("rev-parse", "HEAD"))
+        git(tmp_path, "commit", "--quiet", "--allow-empty", "--message", title)
+        made.append(git(tmp_path, "rev-parse", "HEAD"))
     found = commits_between(tmp_path, made[0], made[2] + "+")
     assert [line.split(" ", 1)[1] for line in found] == ["three", "two"]
     assert commits_between(tmp_path, made[0], made[0]) == ()

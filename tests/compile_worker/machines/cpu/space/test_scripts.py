@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from kit.kernels.runtime_double import call, outputs_like, runtime_double
-from kit.kernels.scripts import GEMM, ONLINE_SOFTMAX, RECURRENCE, SCRIPTS, script_of
+from kit.kernels.scripts import ONLINE_SOFTMAX, RECURRENCE, SCRIPTS, script_of
 from kit.objects.hosts import X86, runs_here
 from numpy.typing import NDArray
 from tilefarm.artifact import Artifact, CompileJob
@@ -27,6 +27,7 @@ from compile_worker.ir.stmt import For, LoopKind
 from compile_worker.ir.visit import find
 from compile_worker.machines.cpu.space import cpu_space
 from compile_worker.te import nest_of
+from driver.benchmarks.script_sources import GEMM
 from tuner.sampler import Sampler
 
 CPU = processor("cpu", Host(triple=X86_64, cpu="x86-64-v3"))

@@ -11,7 +11,7 @@ from tilefarm.errors import TargetError
 from driver.jobs.nightly.night.row_command import (
     CompilingPart,
     SearchPart,
-    row_command,
+    row_words,
     target_of,
     times_by_our_clock,
 )
@@ -24,8 +24,7 @@ CLUSTER = CompilingPart(processes=2, ray="auto")
 
 
 def words(row: ZooRow, compiling: CompilingPart | None = None) -> str:
-    command = row_command(row, Path("known.json"), Path("out"), compiling=compiling)
-    return " ".join(command[command.index("tune") :])
+    return " ".join(row_words(row, Path("known.json"), Path("out"), compiling=compiling))
 
 
 def test_without_more_it_builds_what_is_known() -> None:
@@ -36,7 +35,7 @@ def test_without_more_it_builds_what_is_known() -> None:
 
 def test_the_search_comes_after_it() -> None:
     search = SearchPart(trials=7, seconds=60.0, seed=3, least_gain=0.5, records=Path("all.sqlite"))
-    command = row_command(ROW, Path("known.json"), Path("out"), search=search)
+    command = row_words(ROW, Path("known.json"), Path("out"), search=search)
     assert " ".join(command[-10:]) == (
         "--trials 7 --search-seconds 60.0 --search-seed 3 --least-gain 0.5 --records all.sqlite"
     )
