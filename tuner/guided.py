@@ -162,7 +162,7 @@ class Guided:
         if len(unseen):
             return self._ranked, unseen
         rest = RankedRows(self._candidates.sample(_POOL), self._sampler, self._features)
-        return rest, np.arange(len(rest.rows))
+        return rest, np.arange(len(rest))
 
     @property
     def _share(self) -> float:
@@ -189,8 +189,8 @@ class Guided:
             least = float((expected - _HOPE * seen.doubts)[free].min())
             at = int(np.argmin(np.where(free, expected - _EAGER * seen.doubts, np.inf)))
             free[at] = False
-            row = likely[at]
-            self._plan.append(_Planned(ranked.rows[row], ranked.keys[row], least))
+            position = int(likely[at])
+            self._plan.append(_Planned(ranked.row(position), ranked.key(position), least))
             model.suppose(at)
 
     def _model(self, ranked: RankedRows, likely: NDArray[np.intp]) -> ResidualModel:
@@ -198,7 +198,8 @@ class Guided:
         costs = told_apart(np.asarray(self._costs), float(np.median(self._noises or [0.0])))
         order = np.argsort(costs, kind="stable")
         used = np.union1d(order[:_BEST], np.arange(len(costs))[-_LATEST:]).astype(np.intp)
-        width = ranked.features.shape[1]
+        candidates = ranked.features(likely)
+        width = candidates.shape[1]
         features = np.asarray([self._features_of[at] for at in used]).reshape(-1, width)
         missed = np.log2(costs[used]) - np.asarray(self._estimates)[used]
         noises = np.zeros(len(used))
@@ -213,7 +214,7 @@ class Guided:
             cycles = 2.0 ** float(ranked.estimates[likely].min()) / 4
             usual = _USUAL_SHARE + _USUAL_CYCLES / cycles
         return ResidualModel(
-            ranked.features[likely],
+            candidates,
             features,
             missed,
             noises,

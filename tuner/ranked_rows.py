@@ -1,44 +1,83 @@
 """Candidates in the order of their space's estimate, with what is asked of them again and again.
 
-A search looks at the same few thousand candidates before every trial: their keys, features and
-estimates are computed once.
+A search looks at the same few thousand candidates before every trial: their keys and features are
+computed once. Of a million others, which it never comes to, only the estimate is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
 from itertools import islice
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tuner.cost_model import Featurizer
+from tuner.cost_model import Featurizer, Floats
 from tuner.sampler import Key, Sampler
 from tuner.search import Rows
+
+_BLOCK: Final = 512
+"""Positions whose keys and features are computed together, when the first of them is asked for."""
 
 
 class RankedRows:
     """Distinct rows [n], the least estimate first, of equal ones the space's default.
 
+    A position is a place in this order.
+
     Attributes:
-        keys: of every row, as of `Sampler.keys`.
-        estimates: log2 of what the space says that each costs [n].
-        features: [n, f].
+        of: what was ranked, in the order in which it was given.
+        estimates: log2 of what the space says that each position costs [n].
     """
 
     def __init__(self, rows: Rows, sampler: Sampler, features: Featurizer) -> None:
         self.of = rows
-        """What was ranked, in the order in which it was given."""
-        estimates, default = features.estimates(rows), dict(sampler.space.default)
-        chosen = tuple([default.get(name) for name in sampler.tunables])
-        is_other = np.asarray([key != chosen for key in sampler.keys(rows)], dtype=np.bool_)
-        order = np.lexsort((is_other, estimates))
-        self.rows = rows[order]
-        self.keys = sampler.keys(self.rows)
-        self.estimates = estimates[order]
-        self.features = features(self.rows)
+        estimates = features.estimates(rows)
+        self._order = np.lexsort((_differ_from_default(rows, sampler), estimates))
+        self.estimates = estimates[self._order]
+        self._sampler = sampler
+        self._featurizer = features
+        self._keys: list[Key] = []
+        self._features = features(rows[:0])
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    def row(self, at: int) -> Rows:
+        """The row at a position [variables]."""
+        row: Rows = self.of[self._order[at]]
+        return row
+
+    def key(self, at: int) -> Key:
+        """The key of the row at a position."""
+        self._compute_to(at + 1)
+        return self._keys[at]
+
+    def features(self, positions: NDArray[np.intp]) -> Floats:
+        """Of the rows at these positions [p, variables]."""
+        self._compute_to(int(positions.max(initial=-1)) + 1)
+        return self._features[positions]
 
     def unseen(self, seen: AbstractSet[Key], most: int) -> NDArray[np.intp]:
         """Positions of the first ones that are not among those seen."""
-        fresh = (at for at, key in enumerate(self.keys) if key not in seen)
+        fresh = (at for at in range(len(self)) if self.key(at) not in seen)
         return np.fromiter(islice(fresh, most), dtype=np.intp)
+
+    def _compute_to(self, end: int) -> None:
+        done = len(self._keys)
+        if end <= done:
+            return
+        rows = self.of[self._order[done : max(end, done + _BLOCK)]]
+        self._keys += self._sampler.keys(rows)
+        self._features = np.concatenate([self._features, self._featurizer(rows)])
+
+
+def _differ_from_default(rows: Rows, sampler: Sampler) -> NDArray[np.bool_]:
+    """Whether each row has another value of a tunable than the space's default."""
+    default = dict(sampler.space.default)
+    differ = np.zeros(len(rows), dtype=np.bool_)
+    for column, name in enumerate(sampler.names):
+        if name in sampler.tunables:
+            differ |= rows[:, column] != default.get(name)
+    return differ

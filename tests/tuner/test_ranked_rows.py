@@ -1,0 +1,71 @@
+"""Ranked candidates: their order, and that keys and features are those of the rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from kit.kernels.nests import EXAMPLES
+from tilefarm.space import ESTIMATE, SearchSpace
+from tilefarm.target import TARGETS
+
+from compile_worker.space import generate
+from tuner.cost_model import Featurizer
+from tuner.ranked_rows import RankedRows
+from tuner.sampler import Sampler
+
+
+@pytest.fixture
+def space() -> SearchSpace:
+    return generate(EXAMPLES["conv2d"], TARGETS["sim"]).space
+
+
+@pytest.fixture
+def sampler(space: SearchSpace) -> Sampler:
+    return Sampler(space)
+
+
+@pytest.fixture
+def ranked(sampler: Sampler) -> RankedRows:
+    rows = sampler.draw(1500, np.random.default_rng(0))[0]
+    return RankedRows(rows, sampler, Featurizer(sampler.space))
+
+
+def test_the_least_estimate_is_first_and_every_row_has_one_position(ranked: RankedRows) -> None:
+    assert (np.diff(ranked.estimates) >= 0).all()
+    rows = [tuple(ranked.row(at)) for at in range(len(ranked))]
+    assert sorted(rows) == sorted(map(tuple, ranked.of))
+
+
+def test_keys_features_and_estimates_are_those_of_the_row(
+    ranked: RankedRows, sampler: Sampler
+) -> None:
+    features = Featurizer(sampler.space)
+    for at in (len(ranked) - 1, 700, 0):  # the last one first: it computes all before it
+        row = ranked.row(at)[None]
+        assert ranked.key(at) == sampler.keys(row)[0]
+        assert (ranked.features(np.asarray([at])) == features(row)).all()
+        assert ranked.estimates[at] == features.estimates(row)[0]
+
+
+def test_of_equal_estimates_the_default_is_first(sampler: Sampler) -> None:
+    default = sampler.default()
+    assert default is not None
+    others = sampler.draw(40, np.random.default_rng(1))[0]
+    rows = np.unique(np.concatenate([others, sampler.row(default)[None]]), axis=0)
+    estimate = sampler.names.index(ESTIMATE)
+    rows[:, estimate] = 7
+    first = RankedRows(rows, sampler, Featurizer(sampler.space)).key(0)
+    assert first == sampler.key(default)
+
+
+def test_seen_ones_are_left_out_from_the_front(ranked: RankedRows) -> None:
+    seen = {ranked.key(at) for at in (0, 2)}
+    assert ranked.unseen(seen, 3).tolist() == [1, 3, 4]
+    assert len(ranked.unseen(seen, 10_000)) == len(ranked) - 2
+
+
+def test_nothing_has_no_positions(sampler: Sampler) -> None:
+    none = sampler.draw(1, np.random.default_rng(0))[0][:0]
+    empty = RankedRows(none, sampler, Featurizer(sampler.space))
+    assert len(empty) == len(empty.unseen(set(), 5)) == 0
+    assert empty.features(empty.unseen(set(), 5)).shape == (0, len(sampler.names))
