@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 import secrets
 from typing import Protocol
@@ -23,16 +22,6 @@ class RandomIds:
 
     def fresh(self, prefix: str) -> str:
         return f"{prefix}-{secrets.token_hex(8)}"
-
-
-class CountingIds:
-    """Identifiers 1, 2, 3 …; the same in every run of a test."""
-
-    def __init__(self) -> None:
-        self._numbers = itertools.count(1)
-
-    def fresh(self, prefix: str) -> str:
-        return f"{prefix}-{next(self._numbers)}"
 
 
 def symbol(text: str) -> str:

@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 from kit.kernels.nests import SIM, conv2d
 from kit.kernels.schedules import Tiling
+from kit.manual_clock import ManualClock
 from tilefarm.artifact import Artifact, BuildFailure, Call, CompileJob, ProgramJob
-from tilefarm.clock import ManualClock
 from tilefarm.measurement import Status
 from tilefarm.target import Limits, Target, VtaConfig
 from tilefarm.trace import Step, Trace

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from kit.counting_ids import CountingIds
 from kit.farm.in_process import CREDENTIALS, FakeRunner, Farm, Server, eventually
 from kit.farm.proxy import Proxy
 from kit.messages.specimens import blank
@@ -26,7 +27,6 @@ from tilefarm.errors import (
 )
 from tilefarm.lease import Lease
 from tilefarm.measurement import BufferSpec, Measurement, Role, RunFailure, RunJob, Status
-from tilefarm.names import CountingIds
 from tilefarm.rpc import device_calls, methods
 from tilefarm.rpc.caller import CHUNK_NBYTES, Caller
 from tilefarm.rpc.methods import Method

@@ -7,12 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from kit.counting_ids import CountingIds
 from kit.farm.real_farm import RealFarm
 from kit.kernels.c_kernels import blobs, job
 from tilefarm.digest import Digest
 from tilefarm.errors import ProtocolError
 from tilefarm.measurement import Measurement, Status, Trial
-from tilefarm.names import CountingIds
 
 from tuner.trial_store import TrialStore
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from kit.farm.in_process import TOKEN
 from kit.farm.parties import Parties
-from tilefarm.clock import ManualClock
+from kit.manual_clock import ManualClock
 from tilefarm.errors import SettingsError
 from tilefarm.rpc import listening, methods, serving, tracker_calls
 from tilefarm.rpc.authentication import Authentication

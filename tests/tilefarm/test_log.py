@@ -8,7 +8,7 @@ import json
 from typing import Any
 
 import pytest
-from tilefarm.clock import ManualClock
+from kit.manual_clock import ManualClock
 from tilefarm.watch.log import Level, LineLog, LogFormat, LogStyle
 from tilefarm.watch.trace_context import TraceContext, doing
 

@@ -8,12 +8,14 @@ from dataclasses import replace
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from kit.counting_ids import CountingIds
+from kit.manual_clock import ManualClock
 from tilefarm.artifact import Artifact
-from tilefarm.clock import ManualClock, SystemClock
+from tilefarm.clock import SystemClock
 from tilefarm.digest import Digest, canonical_json
 from tilefarm.dtype import DType
 from tilefarm.measurement import Precision, RunJob, Status
-from tilefarm.names import CountingIds, RandomIds, symbol
+from tilefarm.names import RandomIds, symbol
 from tilefarm.space import (
     Le,
     Prod,

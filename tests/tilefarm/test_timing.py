@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tilefarm.clock import ManualClock
+from kit.manual_clock import ManualClock
 from tilefarm.rpc.served_call import TRAILER, Exchange, Phase, ServedCall, served_in
 from tilefarm.rpc.timing import Watch, calling, note_phases, phase, serving, watching
 from tilefarm.watch.trace_context import (

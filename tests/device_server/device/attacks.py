@@ -22,8 +22,8 @@ from kit.farm.attacks import (
     refused,
     refused_by_server,
 )
+from kit.manual_clock import ManualClock
 from kit.objects.elves import Elf
-from tilefarm.clock import ManualClock
 from tilefarm.digest import Digest
 from tilefarm.errors import AnswerError, BusyError, CapacityError, InfraError
 from tilefarm.measurement import BufferSpec, Role, RunFailure, RunJob, Status, WallTime

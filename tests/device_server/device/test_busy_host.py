@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tilefarm.clock import ManualClock
+from kit.manual_clock import ManualClock
 from tilefarm.target import TARGETS
 
 from device_server.device.canary import Canary, Drift

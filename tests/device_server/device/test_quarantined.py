@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tilefarm.clock import ManualClock
+from kit.manual_clock import ManualClock
 from tilefarm.digest import Digest
 from tilefarm.measurement import BufferSpec, Counters, Measurement, Role, RunFailure, RunJob, Status
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from kit.farm.in_process import CREDENTIALS
-from tilefarm.clock import ManualClock
+from kit.manual_clock import ManualClock
 from tilefarm.digest import Digest
 from tilefarm.lease import DeviceInfo, ticket_of
 from tilefarm.rpc.device_calls import Claim

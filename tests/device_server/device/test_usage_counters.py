@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tilefarm.clock import ManualClock
+from kit.manual_clock import ManualClock
 from tilefarm.digest import Digest
 from tilefarm.rpc.tracker_calls import Usage
 

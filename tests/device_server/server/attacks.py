@@ -15,8 +15,8 @@ from kit.farm.attacks import CODE, CUT, JOB, Found, Lab, attack, refused
 from kit.farm.crowd import connect, silent_calls
 from kit.farm.in_process import CREDENTIALS, TOKEN, calling, eventually
 from kit.farm.parties import Parties
+from kit.manual_clock import ManualClock
 from prometheus_client import CollectorRegistry, generate_latest
-from tilefarm.clock import ManualClock
 from tilefarm.errors import AccessError, BusyError, UnreachableError
 from tilefarm.measurement import BufferSpec, Role
 from tilefarm.rpc import device_calls, listening, methods, tracker_calls

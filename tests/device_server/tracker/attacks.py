@@ -10,15 +10,15 @@ from functools import partial
 from typing import Any, Final
 
 import pytest
+from kit.counting_ids import CountingIds
 from kit.farm.attacks import CUT, Found, Lab, attack, refused
 from kit.farm.full_disk import full_disk
 from kit.farm.in_process import calling
 from kit.growth import growth_nbytes
-from tilefarm.clock import ManualClock
+from kit.manual_clock import ManualClock
 from tilefarm.digest import Digest
 from tilefarm.errors import BusyError
 from tilefarm.lease import DeviceInfo
-from tilefarm.names import CountingIds
 from tilefarm.rpc import methods, wire
 from tilefarm.rpc.caller import MOST_REPLY_NBYTES
 from tilefarm.rpc.empty import Empty

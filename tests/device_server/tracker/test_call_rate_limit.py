@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tilefarm.clock import ManualClock
+from kit.manual_clock import ManualClock
 from tilefarm.errors import BusyError
 
 from device_server.tracker.call_rate_limit import CallRateLimit

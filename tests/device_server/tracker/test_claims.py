@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kit.counting_ids import CountingIds
 from kit.examples import examples
-from tilefarm.clock import ManualClock
+from kit.manual_clock import ManualClock
 from tilefarm.digest import Digest
 from tilefarm.lease import DeviceInfo, Lease
-from tilefarm.names import CountingIds
 from tilefarm.rpc.tracker_calls import Acquire, Register
 
 from device_server.tracker import claims

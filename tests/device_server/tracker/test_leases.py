@@ -11,12 +11,12 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule
+from kit.counting_ids import CountingIds
 from kit.examples import examples
-from tilefarm.clock import ManualClock
+from kit.manual_clock import ManualClock
 from tilefarm.digest import Digest
 from tilefarm.errors import ForbiddenError, LeaseError, NoDeviceError, SettingsError
 from tilefarm.lease import DeviceInfo, Lease
-from tilefarm.names import CountingIds
 from tilefarm.rpc.tracker_calls import Acquire, Heartbeat, RefusedRun, RefusedRuns, Register
 
 from device_server.tracker.leases import LeaseTable

@@ -7,12 +7,12 @@ import sqlite3
 from pathlib import Path
 
 import pytest
+from kit.counting_ids import CountingIds
 from kit.farm.full_disk import full_disk
-from tilefarm.clock import ManualClock
+from kit.manual_clock import ManualClock
 from tilefarm.digest import Digest
 from tilefarm.errors import SettingsError
 from tilefarm.lease import DeviceInfo
-from tilefarm.names import CountingIds
 from tilefarm.rpc.tracker_calls import Acquire, Heartbeat, Register
 
 from device_server.tracker.leases import LeaseTable

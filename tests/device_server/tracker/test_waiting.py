@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tilefarm.clock import ManualClock
+from kit.counting_ids import CountingIds
+from kit.manual_clock import ManualClock
 from tilefarm.digest import Digest
 from tilefarm.errors import BusyError
 from tilefarm.lease import DeviceInfo, Lease
-from tilefarm.names import CountingIds
 from tilefarm.rpc.tracker_calls import Acquire, Register
 
 from device_server.tracker import waiting

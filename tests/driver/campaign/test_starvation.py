@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from kit.manual_clock import ManualClock
 from kit.search.stand_ins import stand_in_lease
-from tilefarm.clock import ManualClock
 
 from driver.campaign.campaign import Campaign, WorkLimits
 from driver.campaign.events import Built, Proposed

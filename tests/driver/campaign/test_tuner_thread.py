@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import queue
 
+from kit.manual_clock import ManualClock
 from kit.search.stand_ins import toy_task
 from kit.search.toy_spaces import trial_of
-from tilefarm.clock import ManualClock, SystemClock
+from tilefarm.clock import SystemClock
 from tilefarm.measurement import Trial
 
 from driver.campaign.tuner_thread import Proposals, TunerThread

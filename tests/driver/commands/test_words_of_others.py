@@ -12,7 +12,7 @@ import grpc
 import pytest
 from kit.farm.in_process import TOKEN
 from kit.farm.ray_dashboard import CLUSTER_TOKEN, RayDashboard
-from tilefarm.clock import ManualClock
+from kit.manual_clock import ManualClock
 from tilefarm.digest import Digest
 from tilefarm.errors import DeviceLostError
 from tilefarm.lease import DeviceInfo

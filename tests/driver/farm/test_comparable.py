@@ -10,8 +10,8 @@ import pytest
 from kit.farm.clocked import clocked_device as device
 from kit.farm.in_process import CREDENTIALS, FakeRunner, Farm, Server, eventually
 from kit.farm.watched_device import BLOBS, job, watched
+from kit.manual_clock import ManualClock
 from kit.search.toy_spaces import timed
-from tilefarm.clock import ManualClock
 from tilefarm.errors import NoDeviceError, SuspectError
 from tilefarm.lease import DeviceInfo, Lease
 from tilefarm.measurement import Measurement, RunFailure, RunJob

@@ -5,8 +5,9 @@ from __future__ import annotations
 import queue
 
 import pytest
+from kit.manual_clock import ManualClock
 from kit.search.stand_ins import StandInDevices
-from tilefarm.clock import ManualClock, SystemClock
+from tilefarm.clock import SystemClock
 from tilefarm.digest import Digest
 from tilefarm.errors import DeviceLostError, ImplausibleError, SuspectError
 from tilefarm.lease import Lease

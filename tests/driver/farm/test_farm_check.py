@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from kit.farm.in_process import CREDENTIALS, TOKEN, Farm, Server, eventually
 from kit.farm.parties import DAY_SECONDS, Parties
-from tilefarm.clock import Clock, ManualClock, SystemClock
+from kit.manual_clock import ManualClock
+from tilefarm.clock import Clock, SystemClock
 from tilefarm.digest import Digest
 from tilefarm.errors import UnreachableError
 from tilefarm.lease import DeviceInfo

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import pytest
+from kit.manual_clock import ManualClock
 from kit.search.toy_spaces import timed
-from tilefarm.clock import ManualClock
 from tilefarm.digest import Digest
 from tilefarm.errors import (
     AnswerError,

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 from kit.farm.in_process import CREDENTIALS, FakeRunner, Farm, Server, eventually
+from kit.manual_clock import ManualClock
 from kit.search.toy_spaces import timed
-from tilefarm.clock import Clock, ManualClock
+from tilefarm.clock import Clock
 from tilefarm.errors import ClockError, DevicesInUseError
 from tilefarm.measurement import DeviceClock, Measurement, RunFailure, RunJob
 from tilefarm.rpc.tracker_calls import DeviceState

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import pytest
-from tilefarm.clock import ManualClock
+from kit.manual_clock import ManualClock
 from tilefarm.digest import Digest
 from tilefarm.errors import DeviceLostError, DeviceSilentError, FarmFault, LeaseError
 from tilefarm.measurement import RunFailure, RunJob, Status

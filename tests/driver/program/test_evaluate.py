@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from kit.manual_clock import ManualClock
 from kit.search.stand_ins import StandInClient, StandInDevices
-from tilefarm.clock import ManualClock, SystemClock
+from tilefarm.clock import SystemClock
 from tilefarm.errors import InfraError, SettingsError
 from tilefarm.lease import Lease
 from tilefarm.measurement import Counters, Measurement, RunFailure, RunJob, Status

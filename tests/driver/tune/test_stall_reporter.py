@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from tilefarm.clock import ManualClock
+from kit.manual_clock import ManualClock
 
 from driver.tune import stall_reporter
 from driver.tune.stall_reporter import QUIET_SECONDS, StallReporter

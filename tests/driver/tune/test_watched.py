@@ -7,9 +7,10 @@ import threading
 import urllib.request
 from pathlib import Path
 
+from kit.manual_clock import ManualClock
 from kit.reports.observed import log_lines
 from kit.reports.summaries import a_summary
-from tilefarm.clock import ManualClock, SystemClock
+from tilefarm.clock import SystemClock
 from tilefarm.watch.operations import Operations
 from tilefarm.watch.trace_context import current_context
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 
-from tilefarm.clock import ManualClock
+from kit.manual_clock import ManualClock
 
 from driver.farm.compiling.ray_queue import RayQueue
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tilefarm.clock import ManualClock
+from kit.manual_clock import ManualClock
 
 from driver.report.terminal import interrupts
 from driver.report.terminal.interrupts import Interrupted, Interrupts

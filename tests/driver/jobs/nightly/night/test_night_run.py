@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from kit.manual_clock import ManualClock
 from kit.reports.nightly_runs import StandInRows, tile_of
-from tilefarm.clock import ManualClock
 from tilefarm.errors import OutputError
 
 from driver.jobs.nightly.history.history import History
