@@ -63,38 +63,28 @@ class Draft:
             ),
         )
 
-    def total(
-        self, name: str, terms: Mapping[str, int], *, constant: int = 0, why: str = ""
-    ) -> str:
+    def total(self, name: str, terms: Mapping[str, int], *, constant: int = 0) -> str:
         """A new variable: constant + Σ coefficient * term."""
         self._add(Variable(name=name, tunable=False))
         pairs = tuple((coefficient, term) for term, coefficient in terms.items())
-        rule = Sum(name=f"sum_{name}", total=name, terms=pairs, constant=constant, why=why)
+        rule = Sum(name=f"sum_{name}", total=name, terms=pairs, constant=constant)
         return self._require(name, rule)
 
     def select(
-        self,
-        name: str,
-        choice: str,
-        options: Sequence[str],
-        *,
-        domain: Iterable[int] = (),
-        why: str = "",
+        self, name: str, choice: str, options: Sequence[str], *, domain: Iterable[int] = ()
     ) -> str:
         """A new variable: the option at the position that `choice` holds.
 
         A table can have it among its keys if it has a `domain`.
         """
         self._add(Variable(name=name, domain=tuple(domain), tunable=False))
-        rule = Select(
-            name=f"select_{name}", value=name, choice=choice, options=tuple(options), why=why
-        )
+        rule = Select(name=f"select_{name}", value=name, choice=choice, options=tuple(options))
         return self._require(name, rule)
 
-    def largest(self, name: str, options: Sequence[str], *, why: str = "") -> str:
+    def largest(self, name: str, options: Sequence[str]) -> str:
         """A new variable: the largest of the options."""
         self._add(Variable(name=name, tunable=False))
-        rule = Largest(name=f"largest_{name}", value=name, options=tuple(options), why=why)
+        rule = Largest(name=f"largest_{name}", value=name, options=tuple(options))
         return self._require(name, rule)
 
     def table(

@@ -196,10 +196,6 @@ class TrialStore(Closing):
         )
         return {Status(status): count for status, count in rows}
 
-    def failures(self, workload: Digest | None = None) -> dict[Status, int]:
-        """As `statuses`, without the good ones."""
-        return {s: n for s, n in self.statuses(workload).items() if s is not Status.OK}
-
     def runs(self) -> list[RunRecord]:
         """All runs in the order in which they began."""
         rows = self._db.execute(

@@ -12,7 +12,6 @@ _ATTRIBUTE: Final = 1.0
 """What another stride, window or number of groups adds: as much as one extent of twice the size."""
 _OPERANDS: Final = 2
 """Inputs that say how large a workload is; what follows is added to its sums."""
-_COUNTS: Final = frozenset({"groups", "planes", "data_planes", "out_planes"})
 
 
 def distance(one: Workload, other: Workload) -> float:

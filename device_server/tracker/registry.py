@@ -45,10 +45,6 @@ class Registry:
         """A device, if it lives."""
         return self._devices.get(name)
 
-    def lives(self, name: str) -> bool:
-        """Whether there is a device of that name."""
-        return name in self._devices
-
     def in_epoch(self, name: str, epoch: str) -> Device | None:
         """A device, if it lives, and this life of it."""
         device = self._devices.get(name)

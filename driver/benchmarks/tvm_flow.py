@@ -34,46 +34,24 @@ class OldFigures:
 
     Attributes:
         best: the best of all valid points of the template.
-        logged: with the schedule of TVM's log of measurements on a Pynq board.
         with_bias: the best when a bias is added, in a load and a register operation.
     """
 
     best: TemplatePoint
-    logged: int
     with_bias: int
 
 
 OLD_FLOW: Final[Mapping[str, OldFigures]] = {
-    "C2": OldFigures(
-        best=TemplatePoint(8, 56, 1, 2, 2, 1, 517_465), logged=517_465, with_bias=543_219
-    ),
-    "C3": OldFigures(
-        best=TemplatePoint(7, 28, 1, 4, 1, 2, 262_544), logged=262_605, with_bias=275_655
-    ),
-    "C4": OldFigures(
-        best=TemplatePoint(2, 28, 1, 8, 1, 2, 67_258), logged=81_857, with_bias=94_907
-    ),
-    "C5": OldFigures(
-        best=TemplatePoint(14, 28, 1, 2, 2, 1, 485_782), logged=485_782, with_bias=498_728
-    ),
-    "C6": OldFigures(
-        best=TemplatePoint(14, 14, 1, 4, 2, 1, 245_735), logged=245_735, with_bias=252_300
-    ),
-    "C7": OldFigures(
-        best=TemplatePoint(7, 14, 1, 8, 2, 1, 49_059), logged=49_059, with_bias=55_725
-    ),
-    "C8": OldFigures(
-        best=TemplatePoint(14, 14, 1, 4, 2, 1, 470_149), logged=470_149, with_bias=476_714
-    ),
-    "C9": OldFigures(
-        best=TemplatePoint(7, 7, 1, 8, 2, 1, 239_178), logged=239_821, with_bias=243_331
-    ),
-    "C10": OldFigures(
-        best=TemplatePoint(7, 7, 1, 16, 2, 1, 37_817), logged=37_817, with_bias=41_327
-    ),
-    "C11": OldFigures(
-        best=TemplatePoint(7, 7, 1, 8, 2, 1, 465_126), logged=465_546, with_bias=469_044
-    ),
+    "C2": OldFigures(best=TemplatePoint(8, 56, 1, 2, 2, 1, 517_465), with_bias=543_219),
+    "C3": OldFigures(best=TemplatePoint(7, 28, 1, 4, 1, 2, 262_544), with_bias=275_655),
+    "C4": OldFigures(best=TemplatePoint(2, 28, 1, 8, 1, 2, 67_258), with_bias=94_907),
+    "C5": OldFigures(best=TemplatePoint(14, 28, 1, 2, 2, 1, 485_782), with_bias=498_728),
+    "C6": OldFigures(best=TemplatePoint(14, 14, 1, 4, 2, 1, 245_735), with_bias=252_300),
+    "C7": OldFigures(best=TemplatePoint(7, 14, 1, 8, 2, 1, 49_059), with_bias=55_725),
+    "C8": OldFigures(best=TemplatePoint(14, 14, 1, 4, 2, 1, 470_149), with_bias=476_714),
+    "C9": OldFigures(best=TemplatePoint(7, 7, 1, 8, 2, 1, 239_178), with_bias=243_331),
+    "C10": OldFigures(best=TemplatePoint(7, 7, 1, 16, 2, 1, 37_817), with_bias=41_327),
+    "C11": OldFigures(best=TemplatePoint(7, 7, 1, 8, 2, 1, 465_126), with_bias=469_044),
 }
 """By layer of ResNet-18; C1, the first one, the old flow leaves on the processor."""
 

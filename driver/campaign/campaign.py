@@ -140,37 +140,3 @@ class Campaign:
         built = JobState(stage=JobStage.READY, story=("given",))
         jobs = self.jobs.with_(dict.fromkeys(numbers, built))
         return replace(self, jobs=jobs, last_job=self.last_job + count)
-
-    def violations(self) -> list[str]:
-        """Broken promises in words; empty in every state that `step` can reach."""
-        running = [(n, j) for n, j in self.jobs.items() if j.stage is JobStage.RUNNING]
-        broken = [
-            f"job {n} runs on {j.device}: not up"
-            for n, j in running
-            if j.device not in self.devices
-        ]
-        broken += [
-            f"{device} has {self.jobs.load(device)} jobs to run"
-            for device in self.devices
-            if self.jobs.load(device) > max(self.limits.prefetch_depth, self.limits.run_limit)
-        ]
-        broken += [
-            f"job {n} has {len(j.strikes)} strikes"
-            for n, j in self.jobs.items()
-            if len(j.strikes) >= self.limits.attempts
-        ]
-        broken += [f"job {n} was never proposed" for n in self.jobs if n > self.last_job]
-        if self.jobs.open_batches > self.limits.workers + 1:
-            broken.append(f"{self.jobs.open_batches} compile tasks at once")
-        if self.finished and self.jobs:
-            broken.append("finished with live jobs")
-        held = [n for n, job in self.jobs.items() if job.stage is JobStage.HELD]
-        broken += [f"job {n} is held without an end" for n in held if not self.jobs[n].outcome]
-        broken += [f"{d} has to confirm: not up" for d in self.jobs.held if d not in self.devices]
-        broken += [f"{d} confirms: not up" for d in self.confirming if d not in self.devices]
-        if list(self.jobs) != sorted(self.jobs):
-            broken.append("a job is not where its number says")
-        idle = [d for d in self.devices if self.jobs.load(d) == 0]
-        if idle and self.jobs.at(JobStage.READY) and not self.stopping:
-            broken.append(f"{idle[0]} idles while jobs are ready")
-        return broken

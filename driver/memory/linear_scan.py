@@ -1,14 +1,13 @@
 """Linear scan: buffers come and go in the order of time and take the best gap that is free.
 
-The rules of choosing a gap, of fixed ranges, and of making room by weights are those that the
-linear-scan allocator of Intel's npu_compiler is tested for (vpux_compiler unit tests,
-`linear_scan_tests`).
+The rules of choosing a gap and of fixed ranges are those that the linear-scan allocator of Intel's
+npu_compiler is tested for (vpux_compiler unit tests, `linear_scan_tests`).
 """
 
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from driver.memory.span import Span
@@ -65,11 +64,6 @@ class LinearScan:
         """What is taken, by address."""
         return tuple(sorted(self._taken.values(), key=lambda r: (r.offset, r.end)))
 
-    @property
-    def free_nbytes(self) -> int:
-        """Bytes of all gaps together."""
-        return sum(end - begin for begin, end in _gaps(self._blocks, self._capacity))
-
     def allocate(self, request: BufferRequest, *, downward: bool = False) -> Range | None:
         """Places it in the smallest gap before the open end that fits, or at the open end.
 
@@ -92,28 +86,6 @@ class LinearScan:
     def fits(self, requests: Sequence[BufferRequest]) -> bool:
         """Whether `allocate_all` would place them."""
         return self._trial(requests, downward=False) is not None
-
-    def allocate_spilling(
-        self, request: BufferRequest, weights: Mapping[str, int]
-    ) -> tuple[Range, tuple[str, ...]] | None:
-        """Makes room by taking away the lightest; the range, and the names that had to go.
-
-        Ranges without a weight stay. Those are tried by weight until the request fits; of the
-        tried ones only those go that lie where it was placed. None, and nothing has changed, when
-        it does not fit even so.
-        """
-        tried: list[Range] = []
-        lightest = sorted(weights, key=lambda name: weights[name])
-        while not self.fits([request]) and len(tried) < len(lightest):
-            tried.append(self._taken[lightest[len(tried)]])
-            self.free(tried[-1].request.name)
-        placed = self.allocate(request)
-        gone = [each for each in tried if placed is not None and each.meets(placed)]
-        for each in tried:
-            if each not in gone:
-                self._taken[each.request.name] = each
-                insort(self._blocks, (each.offset, each.end))
-        return None if placed is None else (placed, tuple(r.request.name for r in gone))
 
     def free(self, name: str) -> None:
         """Gives back what is taken under a name."""

@@ -136,11 +136,6 @@ class Plan:
         """No plan has a smaller makespan than this."""
         return max((b.ticks for b in self.bounds), default=0)
 
-    @property
-    def bound_extra_nbytes(self) -> int:
-        """No plan moves fewer bytes besides than this."""
-        return max((b.extra_nbytes for b in self.bounds), default=0)
-
     def peak_nbytes(self, memory: str) -> int:
         return dict(self.peaks).get(memory, 0)
 

@@ -35,14 +35,12 @@ class PipelineRun:
     Attributes:
         outputs: of each run, [samples, ...] by the network's names.
         planned: when all should have run.
-        measured: when it did; the plan of `problem`, which has the measured durations: the median
-            of the runs for each stage of each sample.
+        measured: when it did, by the median of the runs for each stage of each sample.
         ticks_a_sample: from one answer to the next, when the pipeline was full.
         bound_ticks: what the busiest engine worked for each of these answers.
     """
 
     outputs: Sequence[Mapping[str, NDArray[np.float32]]]
-    problem: Problem
     planned: Plan
     measured: Plan
     ticks_a_sample: float
@@ -105,7 +103,6 @@ def run_pipeline(
     full = _full(made, passes)
     return PipelineRun(
         outputs=answers,
-        problem=timed,
         planned=plan,
         measured=measured,
         ticks_a_sample=_ticks_a_sample(measured, full),

@@ -27,7 +27,7 @@ _TIMEOUT_SECONDS: Final = 60.0
 
 
 @contextmanager
-def simulated(target: Target, *, seed: int = 0) -> Iterator[KernelCycles]:
+def simulated(target: Target) -> Iterator[KernelCycles]:
     """Runs kernels on the simulator, in the sandbox; none where that cannot be done here."""
     if target.host.triple != this_host().triple:
         yield lambda _workload: None
@@ -42,23 +42,21 @@ def simulated(target: Target, *, seed: int = 0) -> Iterator[KernelCycles]:
         def cycles(workload: Workload) -> int | None:
             # files of a kernel that a child has loaded must not be written again
             with tempfile.TemporaryDirectory(prefix="tilefarm-plans-") as folder:
-                return _cycles(workload, target, runner, Path(folder), seed)
+                return _cycles(workload, target, runner, Path(folder))
 
         yield cycles
 
 
-def _cycles(
-    workload: Workload, target: Target, runner: Runner, folder: Path, seed: int
-) -> int | None:
+def _cycles(workload: Workload, target: Target, runner: Runner, folder: Path) -> int | None:
     """Of one run with the predicted schedule."""
 
     def place(digest: Digest) -> Path:
         return folder / digest.hex
 
-    inputs = sample_inputs(workload, seed, target.limits.max_shift)
+    inputs = sample_inputs(workload, 0, target.limits.max_shift)
     arguments = kernel_arguments(workload, inputs, run_workload(workload, inputs))
     try:
-        trace = trace_of(Choice(trace=PREDICTED), workload, target, seed=seed)
+        trace = trace_of(Choice(trace=PREDICTED), workload, target, seed=0)
         built = compile_kernel(CompileJob(workload=workload, trace=trace, target=target))
         if isinstance(built, BuildFailure):
             return None

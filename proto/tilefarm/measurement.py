@@ -148,13 +148,6 @@ class WallTime:
         if not all(0 <= each < math.inf for each in told):
             raise ValueError(f"disturbed by {told}")
 
-    @property
-    def disturbances(self) -> str:
-        """What disturbed it, in words; empty if nothing is known to have."""
-        return disturbances_in_words(
-            self.preemptions, self.stolen_seconds, self.begin_mhz, self.end_mhz
-        )
-
     def scaled(self, factor: float) -> WallTime:
         """The same of a host that takes so many times as long."""
         return replace(

@@ -107,7 +107,7 @@ def test_words_that_are_not_unicode_are_kept_readable(store: TrialStore) -> None
     assert store.trials()[0].why == "bad ? byte"
 
 
-def test_best_and_failures(store: TrialStore) -> None:
+def test_the_best_and_how_many_failed(store: TrialStore) -> None:
     good = [trial_of({"x": x}, cycles=100 - x % 3) for x in range(6)]
     bad = [trial_of({"x": x}, Status.RUN_CRASH) for x in range(6, 9)]
     other = trial_of({"x": 99}, cycles=1, task="other")
@@ -115,7 +115,7 @@ def test_best_and_failures(store: TrialStore) -> None:
         store.insert(trial, run="run-1")
     assert store.best(good[0].workload) == good[2]
     assert store.best(Digest.of(b"unknown")) is None
-    assert store.failures() == {Status.RUN_CRASH: 3}
+    assert store.statuses() == {Status.OK: 7, Status.RUN_CRASH: 3}
     assert store.statuses(good[0].workload) == {Status.OK: 6, Status.RUN_CRASH: 3}
     assert store.count(other.workload) == 1
 

@@ -91,16 +91,10 @@ class VtaLibrary:
             self._c: Any = ctypes.CDLL(str(self.path), mode=ctypes.RTLD_GLOBAL)
         except OSError as error:
             raise InfraError(f"cannot load {self.path}: {error}", BUILD_COMMAND) from None
-        for name in ("tilefarm_vta_build_id", "tilefarm_vta_vector_paths"):
-            getattr(self._c, name).restype = ctypes.c_char_p
+        self._c.tilefarm_vta_vector_paths.restype = ctypes.c_char_p
         for name in ("read_timeline", "read_findings", "recorded_streams"):
             getattr(self._c, f"tilefarm_vta_{name}").restype = ctypes.c_size_t
         self._c.VTABufferAlloc.restype = ctypes.c_void_p
-
-    @property
-    def build_id(self) -> str:
-        """Version, compiler and vector path."""
-        return str(self._c.tilefarm_vta_build_id().decode())
 
     def configure(
         self,
@@ -145,10 +139,6 @@ class VtaLibrary:
             known = ", ".join(self.vector_paths())
             raise DataError(f"{name!r} is no vector path of this machine", f"one of {known}")
         self._check(status)
-
-    def limit_uops(self, limit: int) -> None:
-        """Runs with more executed micro-ops than that are refused; 2^31 at first."""
-        self._c.tilefarm_vta_limit_uops(ctypes.c_uint64(limit))
 
     def run_stream(
         self,
@@ -208,12 +198,7 @@ class VtaLibrary:
             )
         counters = structures.RawCounters()
         self._c.tilefarm_vta_read_counters(ctypes.byref(counters))
-        return EntryResult(
-            buffers=contents,
-            counters=_record(counters),
-            findings=self._findings(),
-            basis=self._basis(),
-        )
+        return EntryResult(buffers=contents, counters=_record(counters))
 
     @contextmanager
     def session(self, artifact: Path, buffers: Sequence[bytes | int]) -> Iterator[EntrySession]:
@@ -237,26 +222,6 @@ class VtaLibrary:
                     source, to, nbytes, _TO_DEVICE if is_input else _FROM_DEVICE
                 ),
             )
-
-    def disassemble(self, instruction: tuple[int, int]) -> tuple[tuple[int, int], str]:
-        """An instruction (low word, high word) as the library encodes what it decodes, and as text.
-
-        Raises:
-            VtaError: the opcode is unknown.
-        """
-        again = (ctypes.c_uint64 * 2)()
-        text = ctypes.create_string_buffer(_WHY_NBYTES)
-        words = (ctypes.c_uint64 * 2)(*instruction)
-        count = ctypes.c_size_t(_WHY_NBYTES)
-        self._check(self._c.tilefarm_vta_disassemble(words, again, text, count))
-        return (again[0], again[1]), text.value.decode()
-
-    def decode_uop(self, uop: int) -> tuple[int, tuple[int, ...]]:
-        """A micro-op as the library encodes what it decodes; its dst, src and wgt."""
-        again, indices = ctypes.c_uint32(), (ctypes.c_uint32 * 3)()
-        word = ctypes.c_uint32(uop)
-        self._check(self._c.tilefarm_vta_decode_uop(word, ctypes.byref(again), indices))
-        return again.value, tuple(indices)
 
     def record(self, on: bool) -> None:
         """Keep every synchronization from now on, or no more; switching on forgets older ones."""

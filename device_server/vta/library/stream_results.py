@@ -40,11 +40,6 @@ class StreamResult:
     findings: tuple[HardwareFinding, ...] = ()
     basis: TimingBasis = TimingBasis.RTL
 
-    @property
-    def extrapolated(self) -> bool:
-        """Whether the cycles are beyond what was compared with the RTL."""
-        return self.basis is not TimingBasis.RTL
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntryResult:
@@ -52,8 +47,6 @@ class EntryResult:
 
     buffers: tuple[bytes, ...]
     counters: Counters
-    findings: tuple[HardwareFinding, ...] = ()
-    basis: TimingBasis = TimingBasis.RTL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -184,10 +184,6 @@ class InstructionSet:
         """The indices of one micro-op."""
         return Uop(**_taken(word, self._uop))
 
-    def encode_uop(self, uop: Uop) -> int:
-        """The word of a micro-op; raises as `encode` does."""
-        return _put(self._uop, uop)
-
 
 def opcode_of(instruction: Transfer | Gemm | Alu | Finish) -> Opcode:
     """Its first field."""

@@ -92,9 +92,7 @@ def operators_title(said: Iterable[SaidOperator]) -> str:
     return re.sub(r"\W+", "_", str(first).replace("=", ""))[:_TITLE]
 
 
-def write_operators(
-    said: Iterable[SaidOperator], model: Path, data: Path, *, seed: int = 0
-) -> None:
+def write_operators(said: Iterable[SaidOperator], model: Path, data: Path) -> None:
     """Write operators as one ONNX network, and npz of normal samples to calibrate it with.
 
     Raises:
@@ -102,7 +100,7 @@ def write_operators(
         ModelError: an operator of a plugin's does not do what its numpy does.
     """
     said = tuple(said)
-    net, rng = Sketch(np.random.default_rng(seed)), np.random.default_rng([seed, 1])
+    net, rng = Sketch(np.random.default_rng(0)), np.random.default_rng([0, 1])
     inputs: dict[str, Shape] = {}
     outputs: dict[str, Shape] = {}
     samples: dict[str, Any] = {}

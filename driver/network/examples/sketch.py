@@ -136,9 +136,9 @@ class Sketch:
         pads = [pad] * 4 if isinstance(pad, int) else pad
         return self.add("MaxPool", [x], name, kernel_shape=[3, 3], strides=[2, 2], pads=pads)
 
-    def dense(self, x: str, name: str, co: int, *, inputs: int = 0, gain: float = 1.0) -> str:
-        """A dense layer of flat values; so many `inputs`, or the channels of `x`."""
-        weight = self.drawn(f"{name}.weight", (co, inputs or self.channels[x]), gain=gain)
+    def dense(self, x: str, name: str, co: int, *, gain: float = 1.0) -> str:
+        """A dense layer of flat values."""
+        weight = self.drawn(f"{name}.weight", (co, self.channels[x]), gain=gain)
         bias = self._kept(f"{name}.bias", 0.1 * self.rng.standard_normal(co))
         return self.add("Gemm", [x, weight, bias], name, channels=co, transB=1)
 

@@ -63,17 +63,6 @@ class Dataset:
             f"nothing uses {plural(len(self.unused), 'array')} {names}: labels are {of_labels}",
         )
 
-    def correct(self, scores: NDArray[Any]) -> int:
-        """How many samples have their class's score highest; scores are [samples, classes].
-
-        Raises:
-            DataError: the data have no labels.
-        """
-        if self.labels is None:
-            raise DataError("the data have no labels to compare with", "add an array 'y'")
-        named = scores.reshape(len(scores), -1).argmax(axis=1)
-        return int((named == self.labels.reshape(-1)).sum())
-
 
 def load_data(path: Path, graph: Graph) -> Dataset:
     """The arrays of a file in the layout of the graph's inputs.

@@ -35,7 +35,6 @@ from driver.network.partition.pack import (
 
 MULTIPLIES = "multiply-accumulates with a shift behind them: what GEMM and ALU do"
 _JOINS = "of 16 bits: GEMM with high and low bytes, ALU joins the sums"
-JOINS = f"weights {_JOINS}"
 MAXIMA = "the largest of never negative values: GEMM widens them, ALU compares"
 MOVES = "channels sorted by weights of 0 and 1: GEMM moves int8 exactly"
 SCALES = "products with a diagonal tile, in the accumulators: what GEMM and ALU do"

@@ -40,8 +40,6 @@ from tuner.schedule_store import ScheduleRecord
 
 TASK: Final = "conv2d_packed.vta"
 VERSION: Final = 0.2
-_SPLITS: Final = ("tile_h", "tile_w", "tile_ci", "tile_co")
-_THREADS: Final = ("oc_nthread", "h_nthread")
 CLOCKS_MHZ: Final[Mapping[str, int]] = {
     "pynq": 100,
     "de10nano": 100,

@@ -52,36 +52,10 @@ def test_alignment_counts_from_the_memory_begin() -> None:
     assert offsets(scan) == {"a": 0, "b": 16}
 
 
-def test_l1_the_lightest_range_makes_room() -> None:
-    scan = filled(4, BufferRequest("r1", 2), BufferRequest("r2", 2))
-    made = scan.allocate_spilling(BufferRequest("r3", 2), {"r1": 0, "r2": -1})
-    assert made is not None
-    assert (made[0].offset, made[1]) == (2, ("r2",))
-    assert offsets(scan) == {"r1": 0, "r3": 2}
-
-
-def test_l2_what_was_tried_and_is_not_in_the_way_stays() -> None:
-    names = {"r1": 1, "r2": 3, "r3": 4, "r4": 2}
-    scan = filled(4, *(BufferRequest(name, 1) for name in names))
-    made = scan.allocate_spilling(BufferRequest("r5", 2), names)
-    assert made is not None
-    assert made[0].offset == 0
-    assert set(made[1]) == {"r1", "r2"}
-    assert offsets(scan) == {"r5": 0, "r3": 2, "r4": 3}
-
-
-def test_ranges_without_a_weight_stay() -> None:
-    scan = filled(4, BufferRequest("r1", 2), BufferRequest("r2", 2))
-    before = scan.ranges
-    assert scan.allocate_spilling(BufferRequest("r3", 3), {"r1": 0}) is None
-    assert scan.ranges == before
-
-
 def test_l3_two_that_do_not_fit_together_are_refused_as_a_whole() -> None:
     scan = LinearScan(1)
     assert scan.allocate_all([BufferRequest("r1", 1), BufferRequest("r2", 1)]) is None
     assert scan.ranges == ()
-    assert scan.free_nbytes == 1
 
 
 def test_l5_downward_the_high_end_is_taken() -> None:
@@ -104,7 +78,6 @@ def test_m6_a_bin_is_cut_into_what_is_asked_for_or_not_at_all() -> None:
 def test_m6_gaps_of_one_and_seven_do_not_hold_six_and_two() -> None:
     scan = filled(10, *(BufferRequest(n, k) for n, k in (("a", 1), ("b", 2))))
     scan.free("a")
-    assert scan.free_nbytes == 8
     assert not scan.fits([BufferRequest("x", 6), BufferRequest("y", 2)])
 
 

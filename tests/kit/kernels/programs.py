@@ -9,7 +9,7 @@ import numpy as np
 from tilefarm.target import Target
 
 from device_server.vta.programs.disassembly import assemble, parse
-from device_server.vta.programs.instructions import InstructionSet, Uop
+from device_server.vta.programs.instructions import InstructionSet
 from device_server.vta.programs.program import Program, Regions, with_target
 
 SIM: Final = Target(name="sim")
@@ -47,8 +47,6 @@ def dense_program(
     weights = rng.integers(-128, 128, (16, 16), dtype=np.int8)
     out = (data.astype(np.int32) @ weights.astype(np.int32).T >> 4).astype(np.int8)
     before = np.zeros(DRAM_NBYTES, np.uint8)
-    uop = InstructionSet(target.geometry).encode_uop(Uop(0, 0, 0))
-    before[UOPS_AT : UOPS_AT + 4] = np.frombuffer(np.uint32(uop).tobytes(), np.uint8)
     before[DATA_AT : DATA_AT + data.size] = data.reshape(-1).view(np.uint8)
     before[WEIGHTS_AT : WEIGHTS_AT + weights.size] = weights.reshape(-1).view(np.uint8)
     after = before.copy()

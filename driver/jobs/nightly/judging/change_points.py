@@ -31,23 +31,22 @@ place is chosen among n (Zhang and Siegmund, A modified Bayes information criter
 _NINETIETH: Final = 1.645
 """Of the absolute value of a normal one, in standard deviations."""
 _LEAST_STEP: Final = 0.005
-"""As a share: what is less is nothing that somebody would look for."""
+"""As a share: two levels that are nearer to each other are one, as nobody would look for less."""
 
 
-def change_points(values: Sequence[float], least_step: float = _LEAST_STEP) -> list[int]:
+def change_points(values: Sequence[float]) -> list[int]:
     """The indices at which another level begins, in order; none where the series has one level.
 
     Args:
         values: natural logarithms of times by a clock, the oldest first.
-        least_step: two levels that are nearer to each other are one.
     """
     if len(values) < 2 * LEAST_NIGHTS:
         return []
     given = np.asarray(values, dtype=np.float64)
-    noise = max(_noise(given), least_step / 10)
+    noise = max(_noise(given), _LEAST_STEP / 10)
     smooth = _without_lone_nights(given, 3 * noise)
     starts = _best_partition(smooth, _PENALTY * noise**2 * math.log(len(given)))
-    return _apart(smooth, starts, least_step)
+    return _apart(smooth, starts)
 
 
 def steps(samples: Sequence[Sample]) -> tuple[str, ...]:
@@ -118,11 +117,11 @@ def _best_partition(values: NDArray[np.float64], penalty: float) -> list[int]:
     return found[::-1]
 
 
-def _apart(values: NDArray[np.float64], starts: list[int], least: float) -> list[int]:
-    """Those of the starts at which the level changes by `least` at least."""
+def _apart(values: NDArray[np.float64], starts: list[int]) -> list[int]:
+    """Those of the starts at which the level changes enough to count."""
     kept = list[int]()
     for start, end in pairwise([*starts, len(values)]):
         before = values[kept[-1] if kept else 0 : start]
-        if abs(float(np.mean(values[start:end]) - np.mean(before))) >= least:
+        if abs(float(np.mean(values[start:end]) - np.mean(before))) >= _LEAST_STEP:
             kept.append(start)
     return kept

@@ -10,7 +10,6 @@ from driver.jobs.nightly.judging.judged_row import judged
 from driver.jobs.nightly.judging.level import MEMORY, WINDOW, level
 from driver.jobs.nightly.judging.machine_noise import RECENT, MachineNoise, machine_noise
 from driver.jobs.nightly.judging.past import RowPast, comparable
-from driver.jobs.nightly.judging.wall_time import looks_changed
 from driver.jobs.nightly.records import Judged, Machine, Row, Sample
 
 
@@ -27,16 +26,6 @@ class NightJudge:
         names = [each.name for each in history.nights()]
         self._before = frozenset(names[: names.index(night)])
         self._noise: dict[Machine, MachineNoise] = {}
-
-    def is_to_be_repeated(self, sample: Sample, gates: Gates) -> bool:
-        """Whether a row is to be measured a second time right now, as the first one looks changed.
-
-        The sample that is kept then has both; only what looks changed twice is called so.
-        """
-        if sample.machine.clock is DeviceClock.CYCLES or sample.time.again is not None:
-            return False
-        known = level(comparable(self._past(sample.row), sample))
-        return looks_changed(sample, known, self._noise_of(sample.machine), gates)
 
     def judged(self, sample: Sample, gates: Gates) -> Judged:
         """The verdict of a row that was measured.

@@ -34,7 +34,6 @@ from device_server.vta.programs.instructions import (
     Tokens,
     Transfer,
     Unknown,
-    Uop,
 )
 from device_server.vta.programs.program import read_program
 from device_server.vta.programs.stream_statistics import statistics
@@ -128,18 +127,6 @@ def test_any_bits_can_be_shown(vta: VtaConfig, low: int, high: int) -> None:
     assert meant[0] & ~low == 0
     assert meant[1] & ~high == 0
     assert parse_line(line(0, record)) == record
-
-
-@pytest.mark.parametrize("vta", GEOMETRIES.values(), ids=GEOMETRIES.keys())
-@settings(max_examples=examples(30), deadline=None)
-@given(data=st.data())
-def test_micro_ops_survive(vta: VtaConfig, data: st.DataObject) -> None:
-    isa = InstructionSet(vta)
-    acc, inp, wgt = log2(vta.acc_depth), log2(vta.inp_depth), log2(vta.wgt_depth)
-    uop = Uop(*(data.draw(bits(width)) for width in (acc, max(acc, inp), wgt)))
-    word = isa.encode_uop(uop)
-    assert isa.decode_uop(word) == uop
-    assert word < 1 << 32
 
 
 def test_bits_of_the_default_geometry_lie_where_the_hardware_has_them() -> None:

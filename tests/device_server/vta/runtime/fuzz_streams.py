@@ -59,6 +59,7 @@ from .streams import (
     store,
     words_of,
 )
+from .vta_functions import limit_uops
 
 Words = npt.NDArray[np.uint64]
 Image = npt.NDArray[np.uint8]
@@ -270,7 +271,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if args.child is None:
         return watch(args)
     library = VtaLibrary(args.library)
-    library.limit_uops(MOST_UOPS)
+    limit_uops(library, MOST_UOPS)
     outcomes = fuzz(library, args, args.child)
     print(f"{outcomes.total()} cases:", *(f"{v} {k}," for k, v in sorted(outcomes.items())))
     return 0

@@ -23,6 +23,8 @@ from device_server.vta.programs.instructions import (
     module_of,
 )
 
+from .vta_functions import encoded_uop
+
 ORDER = ("load", "compute", "store")
 UOPS_ADDRESS = 4096
 """Where `memory` puts micro-ops, in bytes."""
@@ -110,8 +112,7 @@ def words_of(instructions: Sequence[Instruction], vta: VtaConfig) -> npt.NDArray
 
 def memory(uops: Sequence[Uop], vta: VtaConfig, nbytes: int = 1 << 16) -> npt.NDArray[np.uint8]:
     """Zeros, with the micro-ops at UOPS_ADDRESS."""
-    codes = InstructionSet(vta)
     image = np.zeros(nbytes, np.uint8)
-    words = np.array([codes.encode_uop(uop) for uop in uops], np.uint32)
+    words = np.array([encoded_uop(uop, vta) for uop in uops], np.uint32)
     image[UOPS_ADDRESS : UOPS_ADDRESS + words.nbytes] = words.view(np.uint8)
     return image

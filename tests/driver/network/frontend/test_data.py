@@ -116,14 +116,6 @@ def test_an_input_of_integers_takes_integers(tmp_path: Path) -> None:
         )
 
 
-def test_counting_right_answers(tmp_path: Path) -> None:
-    file = saved(tmp_path, x=np.ones((3, 3, 4, 5)), y=np.array([[1], [0], [1]]))
-    scores = np.array([[0.1, 0.9], [0.8, 0.2], [0.7, 0.3]])
-    assert load_data(file, RGB).correct(scores) == 2
-    with pytest.raises(DataError, match="no labels"):
-        load_data(saved(tmp_path, x=np.ones((3, 3, 4, 5))), RGB).correct(scores)
-
-
 X = np.ones((2, 3, 4, 5), np.float32)
 NAN = X.copy()
 NAN[1, 0, 0, 0] = np.nan

@@ -24,7 +24,7 @@ from driver.network.graph.ir import Graph, Reshape
 from driver.network.integer.network import Network, NetworkStep
 from driver.network.integer.qir import MAX_WIDE
 from driver.network.integer.reference import run_integer, run_network
-from driver.network.partition.layers import JOINS, MULTIPLIES
+from driver.network.partition.layers import MULTIPLIES
 from driver.network.partition.pack import (
     bias_planes,
     in_planes,
@@ -39,6 +39,7 @@ from driver.network.rewrites.fold import fold
 from driver.program.evaluate import differing_samples
 
 SIM = TARGETS["sim"]
+JOINS = "weights of 16 bits: GEMM with high and low bytes, ALU joins the sums"
 NARROW = Target(name="narrow", vta=VtaConfig(log_batch=1, log_block=2))
 ENDS = [-MAX_WIDE, -32513, -32512, -129, -128, -1, 0, 127, 128, 255, 32511, 32512, MAX_WIDE]
 

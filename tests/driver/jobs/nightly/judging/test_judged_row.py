@@ -89,9 +89,7 @@ def test_a_night_is_judged_from_its_history(tmp_path: Path) -> None:
             judge = NightJudge(history, name)
             for row in rows:
                 measured = Measured(clock=SECONDS, cost=cost, row=row, code=name, layers=False)
-                sample = measured.sample(name, schedules)
-                if judge.is_to_be_repeated(sample, Gates()):
-                    sample = _again(sample)
+                sample = _again(measured.sample(name, schedules))
                 history.add(sample)
                 history.judge(judge.judged(sample, Gates()))
             return [each.verdict for each in history.verdicts(night=name)]
@@ -100,7 +98,6 @@ def test_a_night_is_judged_from_its_history(tmp_path: Path) -> None:
             Verdict.INSUFFICIENT_HISTORY
         }
         assert night(5, 1.001) == [Verdict.UNCHANGED] * 2
-        assert history.samples(last=1)[0].time.again is None
         assert night(6, 1.05) == [Verdict.UNSTABLE] * 2
         assert night(7, 1.05) == [Verdict.SLOWER] * 2
         for row in rows:
