@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "tilefarm_vta.h"
 #include "vta_runtime.h"
 
 namespace {
@@ -36,6 +37,10 @@ void VTABufferCopy(const void* from, size_t from_offset, void* to, size_t to_off
                                size_t nbytes, int) {
   std::memcpy(static_cast<char*>(to) + to_offset, static_cast<const char*>(from) + from_offset,
               nbytes);
+}
+
+const char* tilefarm_vta_build_id(void) {
+  return "tilefarm-host " TILEFARM_VERSION " gcc " __VERSION__;
 }
 
 void* VTATLSCommandHandle() { return nullptr; }
