@@ -19,7 +19,9 @@ from compile_worker.lowering import lower
 from compile_worker.machine import Machines, machine_of, machine_on
 from compile_worker.machines.cpu.space.scripts import script_trace
 from compile_worker.machines.known import MACHINES
-from compile_worker.pipeline import SCHEDULED, Watcher, look_away
+from compile_worker.pipeline import SCHEDULED, OverduePassError, PassError, Watcher, look_away
+from compile_worker.plugins.passes import divided
+from compile_worker.plugins.plugin import learn_passes
 from compile_worker.schedule import replay
 from compile_worker.schedule.cpu import cpu_trace
 from compile_worker.schedule.cpu_threads import shared
@@ -67,19 +69,22 @@ def compile_program(
 def lowered(job: CompileJob, *, watch: Watcher = look_away, machines: Machines = MACHINES) -> Func:
     """The function of a job, scheduled and lowered: ready for code generation.
 
-    `watch` sees it as "nest", as "scheduled", and after every pass. An empty trace
+    `watch` sees it as "nest", as "scheduled", and after every pass. A trace that schedules nothing
     stands for the schedule that an operator has on the processor.
 
     Raises:
         ScheduleError: a primitive of the trace does not apply.
+        SettingsError, PassError: a pass of a user's cannot be loaded, or fails.
         Refused: a limit of the accelerator is exceeded.
     """
+    for plugin in job.plugins:
+        learn_passes(plugin)
     nest = nest_of(job.workload, job.target)
     watch("nest", nest)
-    trace = job.trace
+    trace, lowered_with = divided(job.trace)
     if not trace.steps:
         trace = shared(_usual(job), nest, job.target)
-    scheduled = replay(trace, nest, job.target)
+    scheduled = replay(lowered_with, replay(trace, nest, job.target), job.target)
     watch(SCHEDULED, scheduled)
     return lower(scheduled, job.target, machines=machines, watch=watch)
 
@@ -99,6 +104,9 @@ def _built(job: Digest, make: Callable[[], Made], clock: Clock) -> Artifact | Bu
         code, symbols, features = make()
     except Refused as refused:
         failure = _failure(job, refused.stage, refused.why, refused.constraint)
+    except OverduePassError as late:
+        failure = _failure(job, PassError.__name__, str(late))
+        failure = replace(failure, status=Status.COMPILE_TIMEOUT)
     except UserError as error:
         failure = _failure(job, type(error).__name__, str(error))
     except OSError as trouble:  # a full disk, too many open files, a linker that is not there

@@ -20,6 +20,7 @@ from compile_worker.pipeline import (
     inserted,
     look_away,
 )
+from compile_worker.plugins.passes import with_user_passes
 
 
 def step_names(machines: Machines = MACHINES) -> list[str]:
@@ -50,13 +51,22 @@ def lower(
         PassError: a user's pass has.
     """
     checked: tuple[Func, Stage] | None = None
-    for step in machine_of(func, target, machines).passes:
+    for step in passes_of(func, target, machines):
         func = applied(step, func, target)
         if check and checked != (func, step.leaves):  # many passes find nothing to change
             verify(func, step.leaves)
             checked = func, step.leaves
         watch(step.name, func)
     return func
+
+
+def passes_of(func: Func, target: Target, machines: Machines = MACHINES) -> tuple[Pass, ...]:
+    """The passes of the machine that a function is for, and those of users that it asks for.
+
+    Raises:
+        PassError: it asks for one that nobody has given here.
+    """
+    return with_user_passes(machine_of(func, target, machines).passes, func)
 
 
 def with_pass(machines: Machines, step: Pass, *, after: str) -> Mapping[str, Machine]:

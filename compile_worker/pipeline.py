@@ -27,6 +27,10 @@ class PassError(UserError):
     """A user's pass cannot go where it should, or leaves what it must not."""
 
 
+class OverduePassError(PassError):
+    """A user's pass takes longer than it may."""
+
+
 @dataclass(frozen=True, slots=True)
 class Pass:
     """A named step of lowering, and the stage whose rules hold afterwards.
@@ -63,7 +67,20 @@ def applied(step: Pass, func: Func, target: Target) -> Func:
         stage = step.leaves.name.lower()
         why = f"pass {step.name} breaks a rule of the stage {stage}: {broken.what}"
         raise PassError(why, "see the rules in compile_worker/ir/verify.py") from None
+    except Exception as error:  # nodes that hold what no node holds
+        why = " ".join(f"{type(error).__name__}: {error}".split())
+        raise PassError(f"pass {step.name} gives what is no IR: {why}") from None
+    if made.params != func.params:
+        raise PassError(
+            f"pass {step.name} changes the parameters, which callers know",
+            "a Func with the name, params and attrs that it had, and another body",
+        )
     return made
+
+
+def stages_by_name(passes: Sequence[Pass]) -> dict[str, Stage]:
+    """The stage that lowering is at after each pass, and before the first one."""
+    return {SCHEDULED: Stage.SCHEDULED, **{each.name: each.leaves for each in passes}}
 
 
 def inserted(passes: Sequence[Pass], step: Pass, *, after: str) -> tuple[Pass, ...]:
@@ -73,11 +90,11 @@ def inserted(passes: Sequence[Pass], step: Pass, *, after: str) -> tuple[Pass, .
         PassError: a name that is taken, or a stage that lowering is not at there.
         ValueError: no such pass.
     """
-    names = [SCHEDULED, *(each.name for each in passes)]
+    names = [*stages_by_name(passes)]
     if step.name in names:
         raise PassError(f"there already is a pass {step.name!r}", "give it another name")
     at = names.index(after)
-    stages = [Stage.SCHEDULED, *(each.leaves for each in passes), Stage.FLAT]
+    stages = [*stages_by_name(passes).values(), Stage.FLAT]
     if not stages[at] <= step.leaves <= stages[at + 1]:
         fitting = dict.fromkeys(stage.name for stage in stages[at : at + 2])
         why = f"pass {step.name} leaves {step.leaves.name}, behind {after} it cannot"

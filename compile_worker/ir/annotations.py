@@ -171,6 +171,14 @@ BLOCK: Final[Annotation[Func, int, int]] = Annotation(
     meaning="Lanes of a hardware element; 16 where a function does not say.",
 )
 
+LOWER_WITH: Final[Annotation[Func, str, None]] = Annotation(
+    name="lower_with",
+    on=(Func,),
+    values=AnyText(),
+    absent=None,
+    meaning="The passes of a user that lower the function, as name@digest of their plugin.",
+)
+
 DMA: Final[Annotation[Block, Literal["load", "store"], None]] = Annotation(
     name="dma",
     on=(Block,),
@@ -287,7 +295,7 @@ def skew(axis: int) -> Annotation[Alloc, int, int]:
 
 
 ANNOTATIONS: Final[tuple[Annotation[Any, Any, Any], ...]] = (
-    *(OPERATOR, BATCH, BLOCK),
+    *(OPERATOR, BATCH, BLOCK, LOWER_WITH),
     *(DMA, ALU, TENSORIZE, KEEP),
     *(HOST, THREAD),
     *(SLOTS, COPIES, HOLD, BASE),

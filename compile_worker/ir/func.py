@@ -12,7 +12,7 @@ class Func(Node):
     """What is scheduled, lowered and compiled as one unit.
 
     `params` are the workload's inputs, then its outputs, all of scope "dram". `attrs` are marks
-    of the function itself: OPERATOR, BATCH and BLOCK of `ir.annotations`.
+    of the function itself: OPERATOR, BATCH, BLOCK and LOWER_WITH of `ir.annotations`.
     """
 
     name: str

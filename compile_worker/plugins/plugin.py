@@ -7,19 +7,22 @@ wherever it goes it is known by its digest.
 from __future__ import annotations
 
 import linecache
-import traceback
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Final
 
+from tilefarm.artifact import PluginText
 from tilefarm.digest import Digest
 from tilefarm.errors import SettingsError, TilefarmError
 
 from compile_worker.machines.cpu.space.script_context import ScriptRule
-from compile_worker.pipeline import Pass
+from compile_worker.machines.known import MACHINES
+from compile_worker.pipeline import Pass, PassError, stages_by_name
+from compile_worker.plugins import custom_pass, rules
+from compile_worker.plugins.custom_pass import CustomPass, line_within
 from compile_worker.plugins.operator import CustomOperator
+from compile_worker.plugins.passes import UserPass, know_passes, knows_plugin, with_user_pass
 from compile_worker.plugins.patience import OverdueError, patience
-from compile_worker.plugins.rules import guarded
 
 MOST_NBYTES: Final = 1 << 20
 """Of a file: one that people write has some kilobytes."""
@@ -33,18 +36,18 @@ class Plugin:
     """What one file declares.
 
     Attributes:
-        named: as its user names it, for messages.
         rules: that take part in the spaces of scripts.
+        passes: that lower every kernel.
     """
 
-    named: str
-    text: bytes
+    text: PluginText
     operators: tuple[CustomOperator, ...]
     rules: tuple[ScriptRule, ...] = ()
+    passes: tuple[UserPass, ...] = ()
 
     @property
     def digest(self) -> Digest:
-        return Digest.of(self.text)
+        return self.text.digest
 
 
 def plugin_of(named: str, text: bytes) -> Plugin:
@@ -58,20 +61,54 @@ def plugin_of(named: str, text: bytes) -> Plugin:
     operators = tuple(each for each in declared if isinstance(each, CustomOperator))
     if any(isinstance(each, Pass) for each in declared):
         raise SettingsError(
-            f"--plugin: {named} declares a pass, and passes of a user's stay in one process",
-            "`tilefarm show --pass FILE.py:FUNCTION@STEP` prints what one does",
+            f"--plugin: {named} declares a Pass, and its place is not said",
+            "@custom_pass(after=STEP) above the function",
         )
-    rules = tuple(guarded(each) for each in declared if isinstance(each, ScriptRule))
-    if not operators and not rules:
+    generating = tuple(rules.guarded(each) for each in declared if isinstance(each, ScriptRule))
+    passes = tuple(each for each in declared if isinstance(each, CustomPass))
+    if not operators and not generating and not passes:
         raise SettingsError(
             f"--plugin: {named} declares no operator",
-            "@custom_operator(domain, name) above a script, or a ScriptRule",
+            "@custom_operator(domain, name) above a script, @custom_pass(after=...) above a rewrite"
+            " of the IR, or a ScriptRule",
         )
-    labels = [each.label for each in operators] + [each.name for each in rules]
+    labels = [each.label for each in operators] + [each.name for each in generating]
+    labels += [each.name for each in passes]
     twice = next((label for label in labels if labels.count(label) > 1), None)
     if twice is not None:
         raise SettingsError(f"--plugin: {named} declares {twice} twice", "each once")
-    return Plugin(named, text, operators, rules)
+    source = PluginText(named, text)
+    return Plugin(source, operators, generating, tuple(_placed(each, source) for each in passes))
+
+
+def learn_passes(source: PluginText) -> None:
+    """Schedules that name passes of this file can be compiled in this process; it is run once.
+
+    Raises:
+        SettingsError: as of `plugin_of`.
+    """
+    if not knows_plugin(source):
+        know_passes(plugin_of(source.named, source.text).passes)
+
+
+def _placed(mine: CustomPass, source: PluginText) -> UserPass:
+    """The pass, once it is known that it can go where it is to.
+
+    Raises:
+        SettingsError: it cannot.
+    """
+    run = custom_pass.guarded(mine, source)
+    placed = UserPass(mine.name, mine.after, run, source, source.digest)
+    steps = stages_by_name([step for each in MACHINES.values() for step in each.passes])
+    if mine.after not in steps:
+        why = f"there is no pass {mine.after!r} for {mine.name} to go behind"
+        raise SettingsError(f"--plugin: {source.named}: {why}", f"one of {', '.join(steps)}")
+    try:
+        for machine in MACHINES.values():
+            with_user_pass(machine.passes, placed)
+    except PassError as taken:
+        raise SettingsError(f"--plugin: {source.named}: {taken.what}", taken.hint) from None
+    return placed
 
 
 def require_short(named: str, nbytes: int) -> None:
@@ -109,9 +146,7 @@ def _run(named: str, text: bytes) -> ModuleType:
             f"--plugin: {named} is {late}", "no loop that waits for something outside of functions"
         ) from None
     except (Exception, SystemExit) as error:
-        frames = traceback.extract_tb(error.__traceback__)
-        at = next((frame.lineno for frame in reversed(frames) if frame.filename == named), None)
-        raise _unloadable(named, error, at) from None
+        raise _unloadable(named, error, line_within(named, error)) from None
     return module
 
 

@@ -1,10 +1,11 @@
-"""Primitives that leave a mark for a later pass: annotate, pragma."""
+"""Primitives that leave a mark for a later pass: annotate, pragma, lower_with."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias, TypeVar
 
+from tilefarm.digest import Digest
 from tilefarm.errors import ScheduleError
 from tilefarm.trace import Step
 
@@ -12,6 +13,7 @@ from compile_worker.ir.annotations import (
     ALU,
     DMA,
     KEEP,
+    LOWER_WITH,
     WHAT,
     Annotation,
     find_annotation,
@@ -84,6 +86,28 @@ def pragma(schedule: Schedule, kind: str, name: str, key: str, value: int | str)
     mark = _mark("pragma", name, known[key], value)
     path = PLACES[kind][1]("pragma", schedule.func, name)
     return replaced(schedule.func, path, marked(path.target, mark))
+
+
+@primitive
+def lower_with(schedule: Schedule, name: str, plugin: str) -> Func:
+    """Have a pass of a user's lower the function, behind those that were named before.
+
+        func f   ->   func f {lower_with="mine@3f1c..."}          lower_with("mine", "3f1c...")
+
+    Whether the pass is known is asked where the function is lowered.
+
+    Raises:
+        ScheduleError: no name of a Python function, or no digest of a plugin.
+    """
+    try:
+        named = f"{name}@{Digest(plugin)}"
+    except ValueError as error:
+        raise ScheduleError("lower_with", name, str(error), "the digest of a plugin") from None
+    if not name.isidentifier():
+        raise ScheduleError("lower_with", name, "it is no name", "that of a pass in a plugin")
+    func = schedule.func
+    words = " ".join(filter(None, (LOWER_WITH.of(func), named)))
+    return Func(func.name, func.params, func.body, with_mark(func.attrs, LOWER_WITH(words)))
 
 
 def annotate_step(annotation: Annotation[Any, _V, Any], name: str, value: _V) -> Step:

@@ -22,7 +22,7 @@ from compile_worker.schedule.loops import (
     unroll,
     vectorize,
 )
-from compile_worker.schedule.marks import annotate, pragma
+from compile_worker.schedule.marks import annotate, lower_with, pragma
 from compile_worker.schedule.pads import pad
 from compile_worker.schedule.reductions import decompose_reduction, rfactor
 from compile_worker.schedule.schedule import Schedule
@@ -62,6 +62,7 @@ PRIMITIVES: Final[Mapping[str, Callable[..., Schedule]]] = {
     "storage_align": storage_align,
     "double_buffer": double_buffer,
     "tensorize": tensorize,
+    "lower_with": lower_with,
 }
 
 

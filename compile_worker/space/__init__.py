@@ -9,6 +9,7 @@ from compile_worker.errors import SpaceError
 from compile_worker.generated import Generated, RuleOutcome
 from compile_worker.machine import Machines, machine_on
 from compile_worker.machines.known import MACHINES
+from compile_worker.plugins.passes import with_default_trace
 
 __all__ = [
     "Generated",
@@ -24,7 +25,7 @@ __all__ = [
 def generate(
     workload: Workload, target: Target, *, on: str = "", machines: Machines = MACHINES
 ) -> Generated:
-    """The search space of a workload.
+    """The search space of a workload; its schedules are lowered with the user's passes as well.
 
     Args:
         on: the kind of machine; the target's own where nothing is said.
@@ -37,7 +38,7 @@ def generate(
     made = machine_on(target, machines, on).space(workload, target)
     if made is None:
         raise ValueError(f"{workload.operator} has no search space")
-    return made
+    return with_default_trace(made)
 
 
 def has_space(workload: Workload, target: Target, *, on: str = "") -> bool:

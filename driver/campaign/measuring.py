@@ -17,6 +17,7 @@ from tilefarm.target import BusTiming, Target
 from tilefarm.trace import Trace
 from tilefarm.workload import Workload
 
+from compile_worker.plugins.passes import plugins_of
 from driver.farm.device_messages import Order
 from driver.farm.plausible import RunBounds
 
@@ -93,7 +94,9 @@ class Task:
 
     def compile_job(self, trace: Trace) -> CompileJob:
         """What a compile worker needs for a candidate."""
-        return CompileJob(workload=self.workload, trace=trace, target=self.target)
+        return CompileJob(
+            workload=self.workload, trace=trace, target=self.target, plugins=plugins_of(trace)
+        )
 
     def bounds(self, artifact: Artifact) -> RunBounds:
         """What no answer of a device can be beyond that has run the artifact."""

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 from tilefarm.command_line import MOST_SECONDS
 from tilefarm.errors import DataError, SettingsError
 
+from driver.commands.options.networks import add_plugin_option
+
 if TYPE_CHECKING:
     from driver.farm.compiling.replaying import ReplayResult
     from driver.farm.compiling.reproducers import Reproducer
@@ -26,7 +28,8 @@ examples:
 
 A run keeps compiles that crashed or hung, with the IR that the last good step left, and the best
 schedule of every workload. DIGEST is the record's or the job's; its first digits do. The compile
-runs in a process of its own, which the limits end.
+runs in a process of its own, which the limits end. What a run with passes of a --plugin has kept
+needs the same file again.
 """
 
 
@@ -43,6 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="seconds of work (default: 30)",
     )
     option("--memory", type=int, default=4096, metavar="MIB", help="MiB (default: 4096)")
+    add_plugin_option(parser)
     option("--ir", action="store_true", help="print the last step's IR of a good compile, too")
     option("--json", action="store_true", help="one JSON document")
     parser.epilog = _EPILOG

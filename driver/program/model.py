@@ -25,6 +25,7 @@ from tilefarm.target import Target
 from tilefarm.trace import Trace
 from tilefarm.workload import Workload
 
+from compile_worker.plugins.passes import default_trace, plugins_of
 from driver.farm.plausible import RunBounds
 from driver.network import Grid, Network, NetworkStep
 
@@ -290,14 +291,16 @@ def alignment(target: Target) -> int:
 
 
 def _kernels(network: Network, traces: Mapping[Workload, Trace]) -> dict[Workload, CompileJob]:
+    chosen = {step.workload: traces.get(step.workload, default_trace()) for step in network.steps}
     return {
         workload: CompileJob(
             workload=workload,
-            trace=traces.get(workload, Trace()),
+            trace=trace,
             target=network.target,
             symbol=symbol(workload.name),
+            plugins=plugins_of(trace),
         )
-        for workload in dict.fromkeys(step.workload for step in network.steps)
+        for workload, trace in chosen.items()
     }
 
 

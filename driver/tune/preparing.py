@@ -8,6 +8,7 @@ from typing import Final
 from tilefarm.plural import plural
 from tilefarm.target import Target
 
+from compile_worker.plugins.passes import default_trace
 from driver.campaign.tasks import tasks_of
 from driver.network import (
     Custom,
@@ -132,4 +133,6 @@ def prepare(context: RunContext, files: Files, target: Target) -> Prepared:
     with context.step("spaces") as say:
         tasks = tasks_of(judged.network, settings.seed)
         say(f"{len(tasks)} distinct workloads")
+        for step in default_trace().steps:
+            say(f"every kernel lowered with {step.args[0]}")
     return Prepared(files=files, judged=judged, tasks=tasks)

@@ -17,6 +17,7 @@ from tilefarm.plural import plural
 from tilefarm.readable import readable
 from tilefarm.target import Target
 
+from compile_worker.plugins.passes import require_passes
 from driver.environment import versions
 from driver.farm.run_resources import Folders, RunResources
 from driver.farm.scratch import scratch_folder
@@ -109,6 +110,8 @@ class _TuningRun:
             check_comparable(target, self._farm_settings.tracker)
         if self._settings.schedules is not None:
             self._given = read_schedules(self._settings.schedules)
+            for chosen in self._given:
+                require_passes(chosen.trace)
         files = read(self._context, target)
         folder = self._open(self._settings.out, target, files.model_digest)
         self._context.watch.write_into(folder.log)

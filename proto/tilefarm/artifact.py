@@ -21,14 +21,31 @@ from tilefarm.trace import Trace
 from tilefarm.workload import Workload
 
 
+@dataclass(frozen=True, slots=True)
+class PluginText:
+    """A user's Python file on its way to whoever runs it; `named` is for messages."""
+
+    named: str
+    text: bytes
+
+    @property
+    def digest(self) -> Digest:
+        return Digest.of(self.text)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompileJob:
-    """One kernel to compile. The default trace of an operator that has no space is empty."""
+    """One kernel to compile. The default trace of an operator that has no space is empty.
+
+    `plugins` are the files of the user's passes that the trace names, by their digests: they are
+    how it can be compiled, and no part of what is.
+    """
 
     workload: Workload
     trace: Trace
     target: Target
     symbol: str = "kernel"
+    plugins: tuple[PluginText, ...] = ()
 
     @property
     def kernel_count(self) -> int:
@@ -81,6 +98,11 @@ class ProgramJob:
     def kernel_count(self) -> int:
         """How many kernels are compiled; a program without one is still a piece of work."""
         return max(1, len(self.kernels))
+
+    @property
+    def plugins(self) -> tuple[PluginText, ...]:
+        """Those of its kernels, each once."""
+        return tuple(dict.fromkeys(each for kernel in self.kernels for each in kernel.plugins))
 
     @property
     def call_entries(self) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from kit.kernels.scripts import SCRIPTS, script_of
 from kit.networks.onnx_models import model, saved
 from onnx import helper
 from tilefarm.artifact import Artifact, CompileJob
+from tilefarm.digest import Digest
 from tilefarm.machine import HLS_MAX_SHIFT, Board, Host
 
 from compile_worker.compiler import compile_kernel
@@ -77,6 +78,26 @@ def test_a_custom_operator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     finally:
         forget_plugins()
     assert main(words[:-2]) == 2
+
+
+def test_a_pass_of_a_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    plugin = tmp_path / "passes.py"
+    plugin.write_text(example(DRIVER / "network" / "README.md", "python", "custom_pass"))
+    words = ["show", "op:gemm m=16 n=16 k=16", "--target", "cpu", "--workload", "dequantize"]
+    try:
+        assert main([*words, "--plugin", "passes.py"]) == 0
+        lines = capsys.readouterr().out.splitlines()
+        digest = Digest.of(plugin.read_bytes())
+        assert any(f"lower_with('write_out_short_loops', '{digest}')" in line for line in lines)
+        (at,) = [n for n, line in enumerate(lines) if line.split()[:1] == ["flatten"]]
+        assert lines[at + 1].split()[0] == "write_out_short_loops"
+    finally:
+        forget_plugins()
+    assert main(words) == 0
+    assert "write_out_short_loops" not in capsys.readouterr().out
 
 
 def test_a_rule_of_a_user(

@@ -23,8 +23,8 @@ from compile_worker.emit import kernel_text
 from compile_worker.errors import Refused
 from compile_worker.ir.func import Func
 from compile_worker.ir.printer import show
-from compile_worker.lowering import step_names
-from compile_worker.machine import Machines, machine_of
+from compile_worker.lowering import passes_of, step_names
+from compile_worker.machine import Machines
 from compile_worker.machines.known import MACHINES
 from compile_worker.pipeline import SCHEDULED, Pass, applied
 from compile_worker.schedule import replay
@@ -130,7 +130,7 @@ def _steps(workload: Workload, trace: Trace, target: Target, machines: Machines)
     for number, step in enumerate(trace.steps, 1):
         func = _applied(number, step, func, target)
         yield Shown(str(number), str(step), show(func), "trace")
-    for each in machine_of(func, target, machines).passes:
+    for each in passes_of(func, target, machines):
         func = applied(each, func, target)
         yield Shown(each.name, _caption(each), show(func))
     text = kernel_text(func, ENTRY, target)

@@ -20,6 +20,7 @@ from tilefarm.trace import Trace
 from tilefarm.workload import Workload
 
 from compile_worker.compiler import compile_kernel
+from compile_worker.plugins.passes import default_trace, plugins_of
 from driver.commands.validation.step_executor import SandboxExecutor, StepExecutor, StepJob
 from driver.network import Network, NetworkStep, StepRun, step_runs
 
@@ -128,8 +129,13 @@ class _Kernels:
 
     def of(self, step: NetworkStep) -> Artifact | BuildFailure:
         if step.workload not in self.made:
-            trace = self.traces.get(step.workload, Trace())
-            job = CompileJob(workload=step.workload, trace=trace, target=self.network.target)
+            trace = self.traces.get(step.workload, default_trace())
+            job = CompileJob(
+                workload=step.workload,
+                trace=trace,
+                target=self.network.target,
+                plugins=plugins_of(trace),
+            )
             self.made[step.workload] = self.compile_with(job)
         return self.made[step.workload]
 

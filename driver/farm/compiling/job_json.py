@@ -1,4 +1,7 @@
-"""Compile jobs as JSON documents and back, to be kept with a run and compiled again."""
+"""Compile jobs as JSON documents and back, to be kept with a run and compiled again.
+
+A document holds no code: passes of a user's are those that this process was told to load.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,8 @@ from tilefarm.artifact import Call, CompileJob, ProgramJob
 from tilefarm.target import target_from_document
 from tilefarm.trace import Trace
 from tilefarm.workload import Workload
+
+from compile_worker.plugins.passes import plugins_of
 
 if TYPE_CHECKING:
     from compile_worker.worker import Job
@@ -55,9 +60,11 @@ def job_from_document(document: dict[str, Any]) -> Job:
 
 
 def _kernel(document: dict[str, Any]) -> CompileJob:
+    trace = Trace.from_json(json.dumps(document["trace"]))
     return CompileJob(
         workload=Workload.from_json(json.dumps(document["workload"])),
-        trace=Trace.from_json(json.dumps(document["trace"])),
+        trace=trace,
         target=target_from_document(document["target"], where="job"),
         symbol=document["symbol"],
+        plugins=plugins_of(trace),
     )

@@ -13,6 +13,7 @@ from tilefarm.target import Target
 from tilefarm.trace import Trace
 from tilefarm.workload import Workload
 
+from compile_worker.plugins.passes import default_trace
 from compile_worker.space import Generated, generate
 from driver.network import is_searched
 from driver.program.vta.layers import predicted_best
@@ -49,7 +50,7 @@ class Choice:
 def trace_of(choice: Choice, workload: Workload, target: Target, *, seed: int = 0) -> Trace:
     """The schedule of a workload that a choice means.
 
-    A workload without schedules has the empty one as its default.
+    A workload without schedules has one that chooses nothing as its default.
 
     Raises:
         SettingsError: there is nothing to choose for the workload, or no such schedule.
@@ -60,7 +61,7 @@ def trace_of(choice: Choice, workload: Workload, target: Target, *, seed: int = 
         if name not in (PLAIN, PREDICTED):
             return read_trace(Path(name))
         if name == PLAIN and not is_searched(workload, target):
-            return Trace()
+            return default_trace()
     made = _space(workload, target)
     if choice.best_of is not None:
         return _best_trace(choice.best_of, workload, made)

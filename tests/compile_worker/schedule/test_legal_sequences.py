@@ -100,8 +100,9 @@ def test_result_stays_the_same() -> None:
 def test_result_stays_the_same_after_every_primitive() -> None:
     accepted: Counter[str] = Counter()
     explore(accepted, DEEPLY, derandomize=settings().derandomize)
-    assert {name for name in PRIMITIVES if accepted[name] >= 20} == set(PRIMITIVES), accepted
+    assert {name for name in ARGUMENTS if accepted[name] >= 20} == set(ARGUMENTS), accepted
 
 
 def test_every_primitive_is_drawn() -> None:
-    assert set(ARGUMENTS) == set(PRIMITIVES)
+    # A pass of a user's changes nothing before lowering, where it has to be known.
+    assert set(ARGUMENTS) == set(PRIMITIVES) - {"lower_with"}

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tilefarm.digest import Digest
 
 from driver.cli import main
 from driver.network import forget_plugins
@@ -76,6 +77,54 @@ def test_an_operator_of_a_plugin_is_searched(
     said = capsys.readouterr().out
     assert "0 differ from the reference" in said
     assert "3 trials in" in said
+
+
+PASSES = """
+from compile_worker.ir.expr import Const
+from compile_worker.ir.func import Func
+from compile_worker.ir.visit import rewrite
+from compile_worker.plugins.custom_pass import custom_pass
+
+BY = 2.0
+
+@custom_pass(after="flatten")
+def times(func, target):
+    def rule(node):
+        if isinstance(node, Const) and node.value == 3.0:
+            return Const(node.value * BY / 2.0, node.dtype)
+        return None
+    return Func(func.name, func.params, rewrite(func.body, rule), func.attrs)
+"""
+
+
+@pytest.mark.slow
+def test_a_pass_of_a_plugin_is_searched_with_and_its_records_are_its_own(
+    plugin: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("passes.py").write_text(PASSES)
+    words = ["tune-op", "com.example.Product a=6x8 b=8x16 by=3", "--plugin", plugin]
+    words += ["--target", "cpu", "--trials", "2", "--no-ray", "--records", "all.sqlite"]
+    assert main([*words, "--plugin", "passes.py", "--out", "with"]) == 0
+    said = capsys.readouterr().out
+    assert "every kernel lowered with times" in said
+    assert "0 differ from the reference" in said
+    digest = Digest.of(PASSES.encode()).hex
+    assert f'["lower_with","times","{digest}"]' in Path("with/schedules.json").read_text()
+
+    forget_plugins()
+    assert main([*words, "--out", "without"]) == 0
+    assert "records: 0 of 1 workload known, 2 schedules" in capsys.readouterr().out
+    given = ["tune", "op:com.example.Product a=6x8 b=8x16 by=3", "--plugin", plugin]
+    given += ["--target", "cpu", "--no-ray", "--schedules", "with/schedules.json"]
+    assert main(given) == 2
+    assert "needs the pass times of the plugin" in capsys.readouterr().err
+
+    forget_plugins()
+    Path("passes.py").write_text(PASSES.replace("BY = 2.0", "BY = 3.0"))
+    assert main([*words, "--plugin", "passes.py", "--out", "wrong"]) != 0
+    said = capsys.readouterr()
+    assert "records: 0 of 1 workload known, 4 schedules" in said.out
+    assert "first: wrong_result: " in said.err
 
 
 def test_show_says_which_rules_made_its_space(

@@ -1,8 +1,8 @@
 """What files declare that were named with `--plugin`, or that installed packages bring.
 
-A package brings operators and rules by an entry point of the group `tilefarm.plugins`: a module
-that declares them. A process loads what it is told to, once, and never anything because a model
-asks for it.
+A package brings operators, rules and passes by an entry point of the group `tilefarm.plugins`: a
+module that declares them. A process loads what it is told to, once, and never anything because a
+model asks for it.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from tilefarm.system_errors import unreadable
 from compile_worker.machines.cpu.space.script_context import ScriptRule
 from compile_worker.machines.cpu.space.script_rules import set_rules_of_users
 from compile_worker.plugins.operator import CustomOperator
+from compile_worker.plugins.passes import UserPass, set_passes_of_users
 from compile_worker.plugins.plugin import Plugin, plugin_of, require_short
 
 GROUP: Final = "tilefarm.plugins"
@@ -54,6 +55,11 @@ def load_plugin(named: str) -> Path:
             )
     if plugin.digest.hex not in _loaded:
         set_rules_of_users([*_rules(), *plugin.rules])
+        try:
+            set_passes_of_users([*_passes(), *plugin.passes])
+        except SettingsError:
+            set_rules_of_users(_rules())
+            raise
         _loaded[plugin.digest.hex] = plugin
     return file
 
@@ -62,10 +68,15 @@ def forget_plugins() -> None:
     """Nothing is known any more."""
     _loaded.clear()
     set_rules_of_users(())
+    set_passes_of_users(())
 
 
 def _rules() -> list[ScriptRule]:
     return [rule for plugin in _loaded.values() for rule in plugin.rules]
+
+
+def _passes() -> list[UserPass]:
+    return [each for plugin in _loaded.values() for each in plugin.passes]
 
 
 def _operators() -> dict[tuple[str, str], CustomOperator]:

@@ -236,7 +236,7 @@ TWICE = FLAT + FLAT.removeprefix(HEAD).replace("def same", "def other")
         (HEAD + RELU.replace('""', '"ai.onnx.ml"') + BODY, "defined elsewhere"),
         (HEAD + '@custom_operator("a.b", "C")\ndef f(*x):\n    pass\n', "named parameters"),
         (TWICE, "declares com.example.Same twice"),
-        (PASS, "declares a pass, and passes of a user's stay in one process"),
+        (PASS, "declares a Pass, and its place is not said"),
     ],
 )
 def test_a_file_that_is_no_plugin_is_one_line(
