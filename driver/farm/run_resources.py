@@ -15,6 +15,7 @@ from tilefarm.target import Target
 from tilefarm.trust.credentials import credentials
 from tilefarm.watch.log import PLAIN, LogStyle
 
+from compile_worker.plugins.passes import default_trace
 from driver.farm.compiling.executor import Executor, Workers
 from driver.farm.compiling.isolated_retry import ISOLATED_NBYTES
 from driver.farm.compiling.ray_worker import RayHost, RayWhenUp, RayWorker
@@ -154,6 +155,7 @@ class RunResources(Closing):
             folders.log / "ray.log",
             cluster=self._settings.ray_address or "",
             token=self._settings.ray_token,
+            with_plugins=bool(default_trace().steps),
             style=self._style,
             clock=self._clock,
         )

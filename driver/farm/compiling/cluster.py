@@ -22,7 +22,7 @@ from tilefarm.errors import (
 )
 from tilefarm.interpreter import SHIELDED
 
-from driver.farm.compiling.discovery import found_here
+from driver.farm.compiling.discovery import PLUGINS, found_here
 
 ANYWHERE: Final = "auto"
 """The address of the cluster that this machine is a node of."""
@@ -37,18 +37,19 @@ _RECONNECT_SECONDS: Final = 8
 """A head that is gone for so long is taken for lost; Ray's own 60 s would be a silent stall."""
 
 
-def join(address: str, token: str) -> int:
+def join(address: str, token: str, *, with_plugins: bool = False) -> int:
     """Make this process a driver on a cluster; the node it runs on must be one of the cluster's.
 
-    Returns how many CPUs the cluster has now.
+    Returns how many CPUs the cluster has now for our tasks.
 
     Args:
         address: `host:port` of the head, or "auto".
         token: the path of a file with the cluster's token; empty: as the environment says.
+        with_plugins: tasks bring passes of the user's; only nodes that allow it are for them.
 
     Raises:
         UnreachableError: there is no cluster, or this machine is no node of it.
-        AccessError: it refuses the token.
+        AccessError: it refuses the token, or no node lets passes of plugins run.
         SettingsError: it runs another version of Ray or of ours.
         InfraError: a node does not answer.
     """
@@ -84,6 +85,8 @@ def join(address: str, token: str) -> int:
     except (ConnectionError, RuntimeError, ValueError) as error:
         raise refusal(address, error) from None
     nodes = [node for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU")]
+    if with_plugins:
+        nodes = allowing_plugins(address, nodes)
     _require_our_code(nodes)
     return int(sum(node["Resources"]["CPU"] for node in nodes))
 
@@ -113,6 +116,22 @@ def refusal(address: str, error: Exception) -> TilefarmError:
         "--ray-token with the cluster's token; run it on one of its nodes (`ray start --address`),"
         " or `tilefarm submit` from elsewhere",
     )
+
+
+def allowing_plugins(address: str, nodes: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The nodes whose owners let passes of users' plugins run.
+
+    Raises:
+        AccessError: there are none.
+    """
+    found = [node for node in nodes if node["Resources"].get(PLUGINS)]
+    if not found:
+        raise AccessError(
+            f"no node of the Ray cluster at {address} lets passes of plugins run",
+            f"""a node's owner allows it by `ray start --resources='{{"{PLUGINS}": 1}}'`;"""
+            " or --no-ray, which compiles here",
+        )
+    return found
 
 
 def _require_our_code(nodes: Sequence[Mapping[str, Any]]) -> None:

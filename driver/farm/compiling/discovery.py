@@ -1,4 +1,6 @@
-"""Which Ray cluster this machine is a node of: none of those that runs have for themselves.
+"""Which Ray cluster this machine is a node of, and what the owners of nodes say by resources.
+
+A cluster that a run has for itself is none of those.
 
 Ray finds every cluster on the machine by its daemon's command line, also the private one of another
 run. So a private one has a resource of its own there, and is left out.
@@ -14,6 +16,11 @@ from tilefarm.errors import UnreachableError
 
 PRIVATE: Final = "tilefarm_private"
 """The resource that only the Ray of one run has."""
+
+PLUGINS: Final = "tilefarm_plugins"
+"""The resource of nodes whose owner lets them run the passes of users' plugins."""
+PLUGINS_SHARE: Final = 0.001
+"""What a batch takes of it: a node that has 1 is not kept from compiling by it."""
 
 _ADDRESS: Final = "--gcs-address="
 _HINT: Final = "--ray with the address that `ray start --head` printed"

@@ -27,7 +27,7 @@ from tilefarm.watch.log import Log
 
 from driver.farm.compiling.cluster import MOST_WORKERS, join
 from driver.farm.compiling.compile_log import compile_log, tell
-from driver.farm.compiling.discovery import PRIVATE
+from driver.farm.compiling.discovery import PLUGINS, PLUGINS_SHARE, PRIVATE
 from driver.farm.compiling.pipes import far_ends, offer
 
 if TYPE_CHECKING:
@@ -50,11 +50,19 @@ _LOOPBACK: Final = "127.0.0.2"
 
 
 def main(
-    argument: str, folder: str, form: str, level: str, cluster: str, token: str, workers: str
+    argument: str,
+    folder: str,
+    form: str,
+    level: str,
+    cluster: str,
+    token: str,
+    workers: str,
+    plugins: str,
 ) -> None:
     """The child: start or join Ray, offer the slots and serve them, end when the driver is gone.
 
-    `workers` slots, or of a cluster as many as it has CPUs if they are 0.
+    `workers` slots, or of a cluster as many as it has CPUs if they are 0. `plugins` is empty if
+    jobs bring none.
     """
     count = int(workers)
     (control,) = far_ends(argument)
@@ -63,7 +71,7 @@ def main(
     shield_children()
     try:
         if cluster:
-            cpus = join(cluster, token)
+            cpus = join(cluster, token, with_plugins=bool(plugins))
             count = count or min(cpus, MOST_WORKERS)
         else:
             start_ray(Path(folder), count)
@@ -97,7 +105,7 @@ def start_ray(folder: Path, workers: int) -> None:
         address="local",
         num_cpus=workers,
         num_gpus=0,
-        resources={PRIVATE: 1},
+        resources={PRIVATE: 1, PLUGINS: 1},
         include_dashboard=False,
         log_to_driver=False,
         logging_level=logging.ERROR,
@@ -148,7 +156,8 @@ def _run(jobs: list[Job], timeout_seconds: float) -> Iterator[tuple[str, Any]]:
     from compile_worker import tasks
 
     try:
-        task = tasks.compile_batch.remote(jobs)
+        allowed = {PLUGINS: PLUGINS_SHARE} if any(job.plugins for job in jobs) else {}
+        task = tasks.compile_batch.options(resources=allowed).remote(jobs)
         ray.get(next(task))
         yield BEGAN, None
         ready, _ = ray.wait([task], timeout=timeout_seconds)

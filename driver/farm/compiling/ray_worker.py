@@ -63,6 +63,7 @@ class RayHost:
         log: gets what Ray prints.
         cluster: the address of a cluster to join; empty: start one here.
         token: the file of that cluster's token; None: as the environment says.
+        with_plugins: jobs bring passes of the user's.
         style: of what is logged of its results.
         clock: for waits in Ray's queue.
     """
@@ -75,6 +76,7 @@ class RayHost:
         *,
         cluster: str = "",
         token: Path | None = None,
+        with_plugins: bool = False,
         style: LogStyle = PLAIN,
         clock: Clock | None = None,
     ) -> None:
@@ -85,7 +87,8 @@ class RayHost:
             CLUSTER_SECONDS if cluster else WORKER_SECONDS, clock=clock or SystemClock()
         )
         words = [str(folder), *style_words(style), cluster, str(token.absolute()) if token else ""]
-        self._child = PipeChild(HOST, [*words, str(workers)], pipes=1, log=log, kept=True)
+        words += [str(workers), "plugins" if with_plugins else ""]
+        self._child = PipeChild(HOST, words, pipes=1, log=log, kept=True)
         (self._control,) = self._child.pipes
         self.pipes: list[Connection] = []
         """One for each slot, once Ray is up."""

@@ -122,9 +122,9 @@ def test_a_pass_of_a_plugin_is_searched_with_and_its_records_are_its_own(
     forget_plugins()
     Path("passes.py").write_text(PASSES.replace("BY = 2.0", "BY = 3.0"))
     assert main([*words, "--plugin", "passes.py", "--out", "wrong"]) != 0
-    said = capsys.readouterr()
-    assert "records: 0 of 1 workload known, 4 schedules" in said.out
-    assert "first: wrong_result: " in said.err
+    out, err = capsys.readouterr()
+    assert "records: 0 of 1 workload known, 4 schedules" in out
+    assert "first: wrong_result: " in err
 
 
 def test_show_says_which_rules_made_its_space(

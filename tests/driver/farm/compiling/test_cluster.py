@@ -11,7 +11,7 @@ import pytest
 from kit.search.stand_ins import SIM, toy_workload
 from tilefarm.artifact import CompileJob
 from tilefarm.clock import SystemClock
-from tilefarm.errors import ClusterLostError, SettingsError, UnreachableError
+from tilefarm.errors import AccessError, ClusterLostError, SettingsError, UnreachableError
 from tilefarm.trace import Trace
 from tilefarm.trust.credentials import create_token
 
@@ -70,6 +70,14 @@ def test_a_node_with_other_code_is_named() -> None:
     assert cluster.differences("10.0.0.2", here, here) == []
     (reason,) = cluster.differences("10.0.0.2", here, {"code": "abd"})
     assert reason == "node 10.0.0.2 has code abd, not abc; numpy None, not 2.1"
+
+
+def test_passes_of_plugins_run_where_the_owner_of_a_node_allows_it() -> None:
+    asked = {"NodeID": "a", "Resources": {"CPU": 4.0}}
+    allows = {"NodeID": "b", "Resources": {"CPU": 4.0, "tilefarm_plugins": 1.0}}
+    assert cluster.allowing_plugins("10.0.0.1:6379", [asked, allows]) == [allows]
+    with pytest.raises(AccessError, match=r"no node of .* lets passes .*\n.*tilefarm_plugins"):
+        cluster.allowing_plugins("10.0.0.1:6379", [asked])
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 from kit.farm.in_process import eventually
+from kit.kernels.nests import EXAMPLES
 from kit.search.stand_ins import SIM, toy_workload
-from tilefarm.artifact import BuildFailure, CompileJob
+from tilefarm.artifact import BuildFailure, CompileJob, PluginText
 from tilefarm.errors import InfraError, UnreachableError
 from tilefarm.measurement import Status
 from tilefarm.trace import Step, Trace
@@ -23,6 +24,22 @@ from driver.processes import descendants
 
 pytestmark = pytest.mark.whole
 
+PLUGIN = PluginText(
+    "mine.py",
+    b"""
+from compile_worker.plugins.custom_pass import custom_pass
+
+@custom_pass(after="flatten")
+def mine(func, target):
+    return 1 / 0
+""",
+)
+WITH_PASS = CompileJob(
+    workload=EXAMPLES["add"],
+    trace=Trace((Step("lower_with", ("mine", PLUGIN.digest.hex)),)),
+    target=SIM,
+    plugins=(PLUGIN,),
+)
 BAD = CompileJob(workload=toy_workload(), trace=Trace((Step("nosuch"),)), target=SIM)
 
 
@@ -51,6 +68,9 @@ def test_ray_answers_typed_and_survives_kills_and_timeouts(
     (result,) = worker.compile([BAD], 60.0)
     assert isinstance(result, BuildFailure)
     assert result.status is Status.COMPILE_ERROR
+    (brought,) = worker.compile([WITH_PASS], 60.0)
+    assert isinstance(brought, BuildFailure)
+    assert brought.why.startswith("pass mine of mine.py fails: ZeroDivisionError")
     with pytest.raises(WorkerTimedOut):
         worker.compile([BAD] * 2000, 0.001)
     assert isinstance(worker.compile([BAD], 60.0)[0], BuildFailure)
