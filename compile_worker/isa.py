@@ -23,6 +23,8 @@ class Isa:
         dot: the instruction that adds products of int8 pairs or quads to int32, see
             `codegen.dots`; "" where there is none.
         pair: the instruction that adds products of two int16 in each lane; "" where there is none.
+        matrix: whether an instruction multiplies two rows of eight bytes by two, see
+            `codegen.matrix_products`.
         lanes: int32 lanes of one register.
         registers: vectors that it holds.
         pixels: accumulators of sixteen lanes that stay in registers, next to what feeds them.
@@ -36,6 +38,7 @@ class Isa:
     pixels: int
     exact_floats: bool = True
     pair: str = ""
+    matrix: bool = False
     has_byte_tables: bool = False
 
     @property
@@ -44,10 +47,18 @@ class Isa:
         return 2 if self.pair and self.dot == self.pair else 4
 
     @property
+    def depth(self) -> int:
+        """As `together`, of the weights of convolutions: what a product of matrices sums."""
+        return _DEPTH if self.matrix else self.together
+
+    @property
     def data(self) -> DType | None:
         """The type of data that `dot` multiplies with int8; None where either does."""
         return _DATA.get(self.dot.rstrip("0123456789"))
 
+
+_DEPTH: Final = 8
+"""Products of a sum of an instruction that multiplies matrices."""
 
 _DATA: Final = {"vpdpbusd": DType.UINT8, "sdot": DType.INT8}
 """Of instructions that take one type alone."""
@@ -60,7 +71,7 @@ AVX512: Final = Isa(dot="pmaddwd512", pair="pmaddwd512", lanes=16, registers=32,
 AVX512_VNNI: Final = replace(AVX512, dot="vpdpbusd512")
 NEON: Final = Isa(dot="saddlp", lanes=4, registers=32, pixels=4)
 NEON_DOT: Final = Isa(dot="sdot", lanes=4, registers=32, pixels=4)
-NEON_MIXED: Final = replace(NEON_DOT, dot="usdot")
+NEON_MIXED: Final = replace(NEON_DOT, dot="usdot", matrix=True)
 NEON32: Final = Isa(dot="vpaddl", lanes=4, registers=16, pixels=2, exact_floats=False)
 SCALAR: Final = Isa(dot="", lanes=1, registers=1, pixels=1, exact_floats=False)
 

@@ -11,6 +11,7 @@ from typing import Final
 
 from tilefarm.dtype import DType
 
+from compile_worker.codegen.matrix_products import write_matrix_product
 from compile_worker.codegen.parallel import call_shared, one_part, parallel_loop, part_text
 from compile_worker.codegen.runtime import Runtime
 from compile_worker.codegen.scalars import Scalars
@@ -20,6 +21,7 @@ from compile_worker.ir.expr import Var
 from compile_worker.ir.func import Func
 from compile_worker.ir.stmt import Alloc, Block, For, If, LoopKind, Seq, Stmt, Store
 from compile_worker.isa import SCALAR, Isa
+from compile_worker.passes.matrix_products import matrix_product_by
 
 NO_BUILTINS: Final = 'nounwind "no-builtins"'
 """Loops that copy or clear memory stay loops: an artifact may not call the C library."""
@@ -105,6 +107,10 @@ class HostWriter:
             self.statement(stmt.body)
             return
         if stmt.kind is LoopKind.VECTORIZED:
+            product = matrix_product_by(self._isa, stmt)
+            if product is not None:
+                write_matrix_product(self._text, self._scalars, product)
+                return
             vectors = Vectors(self._text, self._scalars, stmt, self._extents, self._isa)
             vectors.statement(stmt.body)
             return

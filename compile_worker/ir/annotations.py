@@ -294,6 +294,17 @@ def skew(axis: int) -> Annotation[Alloc, int, int]:
     )
 
 
+def paired(axis: int) -> Annotation[Alloc, Literal[1], Literal[0]]:
+    """Elements of a buffer in host memory by two along one axis and two along the last."""
+    return Annotation(
+        name=f"paired_{axis}",
+        on=(Alloc,),
+        values=_SET,
+        absent=0,
+        meaning="Two neighbours along the axis and two along the last lie together, as a 2 x 2.",
+    )
+
+
 ANNOTATIONS: Final[tuple[Annotation[Any, Any, Any], ...]] = (
     *(OPERATOR, BATCH, BLOCK, LOWER_WITH),
     *(DMA, ALU, TENSORIZE, KEEP),
@@ -303,7 +314,7 @@ ANNOTATIONS: Final[tuple[Annotation[Any, Any, Any], ...]] = (
 )
 """All of them, apart from those that each axis has."""
 
-OF_AXIS: Final = {"align": align, "skew": skew}
+OF_AXIS: Final = {"align": align, "skew": skew, "paired": paired}
 """Annotations that each axis of a buffer has, by the beginning of their names."""
 
 _BY_NAME: Final = {each.name: each for each in ANNOTATIONS}

@@ -2,11 +2,14 @@
 
 block t: t[i, j] = a[j, 0]    ->    t[i*16 + j] = a[j*4]
 
-Elements lie densely, except in local buffers that a schedule has aligned.
+Elements lie densely, except in local buffers that a schedule has aligned, or paired along an axis:
+
+t[p, o]    ->    t[p//2*32 + o//2*4 + p%2*2 + o%2]      for 16 of o
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import prod
 from typing import Final
 
@@ -14,8 +17,8 @@ from tilefarm.plural import plural
 from tilefarm.target import Target
 
 from compile_worker.errors import Violation, require
-from compile_worker.ir.annotations import align, skew
-from compile_worker.ir.expr import INDEX, Add, Buffer, Const, Expr, Load, Mul
+from compile_worker.ir.annotations import align, paired, skew
+from compile_worker.ir.expr import INDEX, Add, Buffer, Const, Expr, FloorDiv, FloorMod, Load, Mul
 from compile_worker.ir.func import Func
 from compile_worker.ir.node import Node
 from compile_worker.ir.stmt import Alloc, Block, Ref, Seq, Store, sequence
@@ -28,18 +31,31 @@ LOCAL_NBYTES: Final = 64 * 1024
 """Most bytes of one local buffer: they live on the stack of whoever calls the kernel."""
 
 
+_PAIR: Final = 2
+"""Neighbours along each axis of a tile of a paired buffer."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """Where elements lie: distances along each axis, in pairs along `paired` and the last one."""
+
+    strides: tuple[int, ...]
+    room: int
+    paired: int | None = None
+
+
 def flatten(func: Func, target: Target) -> Func:
     """Index every host buffer by one number, counted in elements of its type."""
     del target
-    strides = _strides(func)
-    flat = {buffer: _flat(buffer, steps) for buffer, steps in strides.items()}
+    layouts = _layouts(func)
+    flat = {buffer: _flat(buffer, layout) for buffer, layout in layouts.items()}
 
     def rule(node: Node) -> Node | None:
         match node:
             case Load(buffer, index) if buffer in flat:
-                return Load(flat[buffer], _position(strides[buffer], index))
+                return Load(flat[buffer], _position(layouts[buffer], index))
             case Store(buffer, index, value) if buffer in flat:
-                return Store(flat[buffer], _position(strides[buffer], index), value)
+                return Store(flat[buffer], _position(layouts[buffer], index), value)
             case Alloc(buffer, body, marks) if buffer in flat:
                 require(STAGE, _stack_fits(flat[buffer]))
                 return Alloc(flat[buffer], body, marks)
@@ -56,13 +72,24 @@ def flatten(func: Func, target: Target) -> Func:
     return Func(func.name, params, rewrite(func.body, rule), func.attrs)
 
 
-def _strides(func: Func) -> dict[Buffer, tuple[int, ...]]:
-    """The distance of neighbours along each axis, of every buffer in host memory."""
-    found = {param: _distances(param.shape, None) for param in func.params}
+def _layouts(func: Func) -> dict[Buffer, _Layout]:
+    """Where the elements of every buffer in host memory lie."""
+    found = {param: _layout(param.shape, None) for param in func.params}
     for alloc in of_kind(func.body, Alloc):
         if alloc.buffer.scope == "local":
-            found[alloc.buffer] = _distances(alloc.buffer.shape, alloc)
+            found[alloc.buffer] = _layout(alloc.buffer.shape, alloc)
     return found
+
+
+def _layout(shape: tuple[int, ...], alloc: Alloc | None) -> _Layout:
+    axes = range(len(shape) - 1) if alloc and alloc.marks else ()
+    axis = next((axis for axis in axes if alloc and paired(axis).is_on(alloc)), None)
+    if axis is not None:
+        pairs = [-(-extent // _PAIR) for extent in shape]
+        last = pairs[-1] * _PAIR * _PAIR
+        shape = (*shape[:axis], pairs[axis], *shape[axis + 1 : -1], last)
+    strides = _distances(shape, alloc)
+    return _Layout(strides, strides[0] * shape[0] if strides else 1, axis)
 
 
 def _distances(shape: tuple[int, ...], alloc: Alloc | None) -> tuple[int, ...]:
@@ -88,17 +115,23 @@ def _stack_fits(buffer: Buffer) -> Violation | None:
     return Violation("local_nbytes", why)
 
 
-def _flat(buffer: Buffer, strides: tuple[int, ...]) -> Buffer:
+def _flat(buffer: Buffer, layout: _Layout) -> Buffer:
     if len(buffer.shape) == 1:
         return buffer
-    room = strides[0] * buffer.shape[0] if strides else 1
-    return Buffer(buffer.name, (room,), buffer.dtype, buffer.scope)
+    return Buffer(buffer.name, (layout.room,), buffer.dtype, buffer.scope)
 
 
-def _position(strides: tuple[int, ...], index: tuple[Expr, ...]) -> tuple[Expr, ...]:
+def _position(layout: _Layout, index: tuple[Expr, ...]) -> tuple[Expr, ...]:
     if len(index) == 1:
         return index
+    parts = list(zip(index, layout.strides, strict=True))
+    if layout.paired is not None:
+        (row, stride), (column, _) = parts[layout.paired], parts[-1]
+        two = Const(_PAIR, INDEX)
+        parts[layout.paired] = FloorDiv(row, two), stride
+        parts[-1] = FloorDiv(column, two), _PAIR * _PAIR
+        parts += [(FloorMod(row, two), _PAIR), (FloorMod(column, two), 1)]
     total: Expr = Const(0, INDEX)
-    for stride, at in zip(strides, index, strict=True):
+    for at, stride in parts:
         total = Add(total, at if stride == 1 else Mul(at, Const(stride, INDEX)))
     return (total,)

@@ -25,6 +25,7 @@ from compile_worker.ir.visit import find, mentioned, substitute
 from compile_worker.isa import SCALAR, Isa, isa_of
 from compile_worker.passes.byte_tables import index_of_entry
 from compile_worker.passes.dot_products import dot_by
+from compile_worker.passes.matrix_products import matrix_product_by
 from compile_worker.passes.nests import descend, of_kind, statements
 
 LANES: Final = 16
@@ -63,6 +64,8 @@ def _chosen(stmt: Stmt, isa: Isa, *, may: bool) -> Stmt:
         if not has_vector_code(stmt) or not _exact(stmt, isa):
             return _of_kind(stmt, LoopKind.SERIAL)
         return _cut(stmt) if stmt.extent > _WIDEST else stmt
+    if may and matrix_product_by(isa, stmt) is not None:
+        return _of_kind(stmt, LoopKind.VECTORIZED)
     if may and (turned := _with_products_inside(stmt, isa)) is not None:
         return turned
     inner = [loop for loop in of_kind(stmt.body, For) if loop.extent > 1]

@@ -147,9 +147,9 @@ def run(args: argparse.Namespace) -> int:
     if args.networks is not None:
         return run_networks(args)
     target = this_processor()
-    together = isa_of(target.host).together
+    depth = isa_of(target.host).depth
     layers = {
-        name: of_type(each, _DTYPES[args.data]).packed_by(together)
+        name: of_type(each, _DTYPES[args.data]).packed_by(depth)
         for name, each in _chosen(args.layers)
     }
     try:

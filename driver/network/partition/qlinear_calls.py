@@ -71,7 +71,7 @@ class LayerCalls:
         planes = self._planes(weight, zero)
         layer = self._layer(node, op, data, op.window, planes, zero)
         if len(planes) == groups == 1:
-            layer = layer.packed_by(self._isa.together)
+            layer = layer.packed_by(self._isa.depth)
         if len(planes) == 1:
             source, _ = self._values.read(node.inputs[0], inputs if layer.along_rows else LANES)
         else:

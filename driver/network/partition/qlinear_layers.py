@@ -50,7 +50,7 @@ class QLinearLayer:
         depthwise: each of them from one channel of the data, which has as many.
         fill: what is around the image, the data's zero point.
         zero: of the results, which are within `clip`.
-        together: products that a lane of the processor's instruction sums, 4 or 2, as its `Isa`
+        together: products that the processor's instruction adds to a sum, 8, 4 or 2, as its `Isa`
             has them; weights are packed for it.
         wide: weights may leave int8, and are pairs of int16.
         planes: of int8, that add up to the weights of a depthwise layer.
@@ -121,8 +121,12 @@ class QLinearLayer:
         is_padded = any((top, left, bottom, right))
         return not self.along_rows and (nbytes <= LOCAL_NBYTES or not is_padded)
 
-    def packed_by(self, together: int) -> QLinearLayer:
-        """The layer as instructions that sum so many products of a lane do it fastest."""
+    def packed_by(self, depth: int) -> QLinearLayer:
+        """The layer as instructions that add so many products to a sum do it fastest.
+
+        Channels by themselves have no products of matrices.
+        """
+        together = min(depth, QUAD) if self.depthwise else depth
         points = _blocks(self) * LANES * self.data[1] * self.window.kernel[0] * POINTS
         is_faster = self.admits_winograd and 2 * points <= _MOST_POINTS_NBYTES
         by_winograd = together == PAIR and is_faster and not self.wide

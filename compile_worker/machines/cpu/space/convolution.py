@@ -23,6 +23,12 @@ from tilefarm.workload import Workload
 
 from compile_worker.draft import Draft
 from compile_worker.generated import Generated
+from compile_worker.machines.cpu.space.matrices import (
+    declare_matrices,
+    has_matrices,
+    matrices_first,
+    sums_of_matrices,
+)
 from compile_worker.machines.cpu.space.windows import (
     ORDERS,
     SKIPPED,
@@ -67,6 +73,7 @@ def space_with_steps(
     copy = "wide" if is_wide(workload) else "padded" if is_padded(workload) else ""
     if copy:
         _declare_padding(draft, workload)
+    declare_matrices(draft, workload, target)
     declare_tiles(draft, "row_tiles", "rows", workload.outputs[0].shape[2])
     declare_tiles(draft, "block_tiles", "blocks", blocks)
     draft.constant("groups", groups)
@@ -104,14 +111,16 @@ def _may_skip(workload: Workload) -> bool:
 def _wished(draft: Draft, blocks: list[dict[str, int]]) -> Iterator[dict[str, int]]:
     """Points from the one that is best as a rule: shared, nothing copied, tall tiles."""
     paddings = draft.domain("padding") if draft.has("padding") else (0,)
-    for shared, padding, block, rows, order in product(
+    for shared, matrices, padding, block, rows, order in product(
         reversed(draft.domain("shared")),
+        matrices_first(draft),
         sorted(paddings, key=lambda each: each != SKIPPED),
         blocks,
         reversed(draft.domain("rows")),
         draft.domain("order"),
     ):
-        yield {**block, "rows": rows, "order": order, "padding": padding, "shared": shared}
+        chosen = {"rows": rows, "order": order, "padding": padding, "shared": shared}
+        yield {**block, **matrices, **chosen}
 
 
 def _steps(workload: Workload, copy: str, point: Point) -> Iterator[Step]:
@@ -122,6 +131,9 @@ def _steps(workload: Workload, copy: str, point: Point) -> Iterator[Step]:
     yield Step("split", ("out_h", point["rows"]))
     yield Step("reorder", (*outer, "out_h_1", "out_w_0", "out_w_1", "out_co_1"))
     has_zeros = workload.tensor("weight_zero") is not None
-    yield from sums_in_registers("out_w_0", "out_w_1", "q", has_zeros=has_zeros)
+    matrices = sums_of_matrices(workload, "q") if has_matrices(point) else ()
+    yield from sums_in_registers(
+        "out_w_0", "out_w_1", "q", has_zeros=has_zeros, matrices=matrices
+    )
     yield from copy_at(copy, point)
     yield from shared_step(workload, point, "out_g" if point["groups"] > 1 else outer[0])

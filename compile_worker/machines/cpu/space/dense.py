@@ -19,6 +19,12 @@ from tilefarm.workload import Workload
 
 from compile_worker.draft import Draft
 from compile_worker.generated import Generated
+from compile_worker.machines.cpu.space.matrices import (
+    declare_matrices,
+    has_matrices,
+    matrices_first,
+    sums_of_matrices,
+)
 from compile_worker.machines.cpu.space.windows import (
     STACK,
     best_blocks,
@@ -58,6 +64,7 @@ def dense_space(workload: Workload, target: Target) -> Generated:
     groups = groups_of(workload)
     blocks = workload.outputs[0].shape[1] // groups
     declare_block(draft, target, lanes, tall_tiles(width), blocks)
+    declare_matrices(draft, workload, target)
     draft.tunable("columns", tall_tiles(width))
     both = product(draft.domain("pixels"), draft.domain("columns"))
     whole = [(pixels, columns) for pixels, columns in both if is_tile(columns, pixels)]
@@ -89,8 +96,9 @@ def _declare_stores(draft: Draft, width: int) -> None:
 def _wished(draft: Draft, blocks: list[dict[str, int]]) -> Iterator[dict[str, int]]:
     """Points from the one that is best as a rule: shared."""
     shares = draft.domain("shared")[::-1]
-    for shared, block, order in product(shares, blocks, draft.domain("order")):
-        yield {**block, "order": order, "shared": shared}
+    firsts = product(shares, matrices_first(draft), blocks, draft.domain("order"))
+    for shared, matrices, block, order in firsts:
+        yield {**block, **matrices, "order": order, "shared": shared}
 
 
 def _steps(workload: Workload, point: Point) -> Iterator[Step]:
@@ -101,7 +109,10 @@ def _steps(workload: Workload, point: Point) -> Iterator[Step]:
     yield cut("out_w_1", point["columns"], point["pixels"])
     yield Step("reorder", (*outer, "out_w_1_0", "out_w_1_1", "out_co_1"))
     has_zeros = workload.tensor("weight_zero") is not None
-    yield from sums_in_registers("out_w_1_0", "out_w_1_1", "q", has_zeros=has_zeros)
+    matrices = sums_of_matrices(workload, "q") if has_matrices(point) else ()
+    yield from sums_in_registers(
+        "out_w_1_0", "out_w_1_1", "q", has_zeros=has_zeros, matrices=matrices
+    )
     if is_wide(workload):
         yield Step("compute_at", ("wide", "out_w_0"))
     yield from shared_step(workload, point, "out_g" if point["groups"] > 1 else outer[0])

@@ -226,7 +226,12 @@ def most_first(draft: Draft, *names: str) -> list[dict[str, int]]:
 
 
 def sums_in_registers(
-    loop: str, pixels: str, innermost: str, *, has_zeros: bool = False
+    loop: str,
+    pixels: str,
+    innermost: str,
+    *,
+    has_zeros: bool = False,
+    matrices: Iterable[Step] = (),
 ) -> Iterator[Step]:
     """Compute the sums of a block inside `loop`, over the whole reduction, and write them out.
 
@@ -236,6 +241,7 @@ def sums_in_registers(
         loop: of the output, around a block of `pixels` and channels.
         innermost: the axis of the reduction inside the window.
         has_zeros: the sums of what is multiplied by the weights' zero point are there too.
+        matrices: the steps that make products of matrices of the sums, if they are that.
     """
     reduction = ("ci", "kh", "kw", innermost, "w", "co", "b", "j", "o")
     if has_zeros:
@@ -243,8 +249,12 @@ def sums_in_registers(
         yield Step("reorder", tuple(f"zeros_{each}" for each in reduction if each != "co"))
         yield Step("unroll", ("zeros_w",))
     yield Step("compute_at", ("conv", loop))
-    yield Step("reorder", tuple(f"conv_{each}" for each in reduction))
-    for each in ("conv_w", "conv_co", pixels, "out_co_1"):
+    dots = (
+        Step("reorder", tuple(f"conv_{each}" for each in reduction)),
+        *(Step("unroll", (f"conv_{each}",)) for each in ("w", "co")),
+    )
+    yield from tuple(matrices) or dots
+    for each in (pixels, "out_co_1"):
         yield Step("unroll", (each,))
 
 
