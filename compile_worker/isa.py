@@ -23,8 +23,8 @@ class Isa:
         dot: the instruction that adds products of int8 pairs or quads to int32, see
             `codegen.dots`; "" where there is none.
         pair: the instruction that adds products of two int16 in each lane; "" where there is none.
-        matrix: whether an instruction multiplies two rows of eight bytes by two, see
-            `codegen.matrix_products`.
+        matrix: the instruction that multiplies two rows of eight bytes by two, see
+            `codegen.matrix_products`; "" where there is none.
         lanes: int32 lanes of one register.
         registers: vectors that it holds.
         pixels: accumulators of sixteen lanes that stay in registers, next to what feeds them.
@@ -38,7 +38,7 @@ class Isa:
     pixels: int
     exact_floats: bool = True
     pair: str = ""
-    matrix: bool = False
+    matrix: str = ""
     has_byte_tables: bool = False
 
     @property
@@ -71,7 +71,7 @@ AVX512: Final = Isa(dot="pmaddwd512", pair="pmaddwd512", lanes=16, registers=32,
 AVX512_VNNI: Final = replace(AVX512, dot="vpdpbusd512")
 NEON: Final = Isa(dot="saddlp", lanes=4, registers=32, pixels=4)
 NEON_DOT: Final = Isa(dot="sdot", lanes=4, registers=32, pixels=4)
-NEON_MIXED: Final = replace(NEON_DOT, dot="usdot", matrix=True)
+NEON_MIXED: Final = replace(NEON_DOT, dot="usdot", matrix="usmmla")
 NEON32: Final = Isa(dot="vpaddl", lanes=4, registers=16, pixels=2, exact_floats=False)
 SCALAR: Final = Isa(dot="", lanes=1, registers=1, pixels=1, exact_floats=False)
 

@@ -293,6 +293,8 @@ INSTRUCTIONS: Final[Mapping[str, str]] = {
     "pmaddwd128": "llvm.x86.sse2.pmadd.wd",
     "sdot": "llvm.aarch64.neon.sdot.v4i32.v16i8",
     "usdot": "llvm.aarch64.neon.usdot.v4i32.v16i8",
+    "smmla": "llvm.aarch64.neon.smmla.v4i32.v16i8",
+    "usmmla": "llvm.aarch64.neon.usmmla.v4i32.v16i8",
     "saddlp": "llvm.aarch64.neon.saddlp.v4i32.v8i16",
     "vpaddl": "llvm.arm.neon.vpaddls.v4i32.v8i16",
 }

@@ -7,11 +7,11 @@ smmla takes int8 data, usmmla uint8; weights are int8, and sums are exact.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
 from tilefarm.dtype import DType
 
+from compile_worker.codegen.dots import INSTRUCTIONS
 from compile_worker.codegen.interleave import shuffled
 from compile_worker.codegen.scalars import Scalars
 from compile_worker.codegen.text import FunctionText
@@ -20,12 +20,6 @@ from compile_worker.ir.simplify import simplify
 from compile_worker.ir.stmt import Store
 from compile_worker.ir.visit import substitute
 from compile_worker.passes.matrix_products import DEPTH, SIDE, MatrixProduct
-
-MATRIX_INSTRUCTIONS: Final[Mapping[DType, str]] = {
-    DType.INT8: "llvm.aarch64.neon.smmla.v4i32.v16i8",
-    DType.UINT8: "llvm.aarch64.neon.usmmla.v4i32.v16i8",
-}
-"""LLVM's name of the instruction, by the type of the data."""
 
 _ROW: Final = f"<{DEPTH} x i8>"
 _ROWS: Final = f"<{SIDE * DEPTH} x i8>"
@@ -44,7 +38,8 @@ def write_matrix_product(text: FunctionText, scalars: Scalars, product: MatrixPr
     data = _two_rows(text, address(product.data), product.apart)
     weights = text.op(f"load {_ROWS}, ptr {address(product.weights)}, align 1")
     start = text.op(f"load {_SUMS}, ptr {total}, align 4")
-    instruction = MATRIX_INSTRUCTIONS[product.data.dtype]
+    is_unsigned = product.data.dtype is DType.UINT8
+    instruction = INSTRUCTIONS["usmmla" if is_unsigned else "smmla"]
     operands = f"{_SUMS} {start}, {_ROWS} {data}, {_ROWS} {weights}"
     found = text.op(f"call {_SUMS} @{instruction}({operands})")
     text.do(f"store {_SUMS} {found}, ptr {total}, align 4")
@@ -53,6 +48,8 @@ def write_matrix_product(text: FunctionText, scalars: Scalars, product: MatrixPr
 
 def _two_rows(text: FunctionText, first: str, apart: int) -> str:
     """Two rows that are so many bytes apart, in one vector."""
+    if apart == DEPTH:
+        return text.op(f"load {_ROWS}, ptr {first}, align 1")
     second = text.op(f"getelementptr i8, ptr {first}, i64 {apart}")
     rows = [text.op(f"load {_ROW}, ptr {each}, align 1") for each in (first, second)]
     return shuffled(text, *rows, range(SIDE * DEPTH), DEPTH, "i8")

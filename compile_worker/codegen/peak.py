@@ -1,4 +1,4 @@
-"""The most products a second: the dot-product instruction on registers, over and over.
+"""The most products a second: the instruction that makes most, on registers, over and over.
 
 sum0 = dot(sum0, a, b)      as many sums as there are registers but a few, so that no
 sum1 = dot(sum1, a, b)      instruction waits for the one before; no memory but for a and b
@@ -23,7 +23,7 @@ _STEPS: Final = 20_000
 _SPARE: Final = 4
 """Registers that are no sums."""
 
-_OPERANDS: Final = {"vpdpbusd": "i8", "sdot": "i8", "usdot": "i8", "pmaddwd": "i16"}
+_OPERANDS: Final = {"vpdpbusd": "i8", "sdot": "i8", "usmmla": "i8", "pmaddwd": "i16"}
 """What the instructions multiply, by their names without numbers."""
 
 
@@ -45,14 +45,14 @@ class PeakObject:
 def peak_object(host: Host) -> PeakObject | None:
     """Of a processor; None where its best instruction is none that this knows."""
     isa = isa_of(host)
-    element = _OPERANDS.get(isa.dot.rstrip("0123456789"))
+    element = _OPERANDS.get((isa.matrix or isa.dot).rstrip("0123456789"))
     if element is None:
         return None
     sums = isa.registers - _SPARE
     text = _text(host, element, sums)
     return PeakObject(
         code=shared_object(object_code(text, host, fast_code=True), host),
-        products=_STEPS * sums * isa.lanes * (4 if element == "i8" else 2),
+        products=_STEPS * sums * isa.lanes * isa.depth,
         operands_nbytes=8 * isa.lanes,
         sums_nbytes=4 * isa.lanes,
     )
@@ -61,7 +61,7 @@ def peak_object(host: Host) -> PeakObject | None:
 def _text(host: Host, element: str, count: int) -> str:
     """LLVM text of the entry: a loop over one instruction for each of `count` sums."""
     isa = isa_of(host)
-    instruction = INSTRUCTIONS[isa.dot]
+    instruction = INSTRUCTIONS[isa.matrix or isa.dot]
     total, narrow = f"<{isa.lanes} x i32>", 4 if element == "i8" else 2
     operand = f"<{isa.lanes * narrow} x {element}>"
     has_start = element == "i8"

@@ -166,7 +166,8 @@ def run(args: argparse.Namespace) -> int:
     figures = list(figures_of(measured, peak))
     head = f"machine  {machine()}; {args.data} data, one thread"
     said = absent or f"oneDNN {library.version if library else ''}"
-    dot = isa_of(target.host).dot
+    isa = isa_of(target.host)
+    dot = isa.matrix or isa.dot
     limit = f"peak     {peak / 1e9:.0f} GMAC/s of {dot}" if peak else "peak     not measured"
 
     def document() -> dict[str, Any]:

@@ -70,7 +70,7 @@ class LayerCalls:
         zero = self._zero(weight, data, op.window)
         planes = self._planes(weight, zero)
         layer = self._layer(node, op, data, op.window, planes, zero)
-        if len(planes) == groups == 1:
+        if len(planes) == 1 and (groups == 1 or self._isa.matrix):
             layer = layer.packed_by(self._isa.depth)
         if len(planes) == 1:
             source, _ = self._values.read(node.inputs[0], inputs if layer.along_rows else LANES)

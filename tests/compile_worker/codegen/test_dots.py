@@ -194,6 +194,9 @@ def test_hosts_and_their_vector_units() -> None:
         "vpaddl",
     ]
     assert [isa_of(host).together for host, _ in X86.values()] == [2, 2, 4, 2, 4]
+    assert [isa_of(host).depth for host, _ in X86.values()] == [2, 2, 4, 2, 4]
+    assert [isa_of(host).depth for host in ARM.values()] == [4, 4, 8, 4]
+    assert [isa_of(host).together for host in ARM.values()] == [4, 4, 4, 4]
     assert isa_of(Host(cpu="znver5", features="-avx512vnni")).dot == "pmaddwd512"
     plain = isa_of(Host(triple="riscv64-unknown-linux", cpu="generic-rv64"))
     assert (plain.dot, plain.together) == ("", 4)

@@ -106,6 +106,25 @@ def test_layers_of_either_sign_are_right(host: str, dtype: DType, loaders: Loade
     np.testing.assert_array_equal(after[-1], wanted.reshape(after[-1].shape))
 
 
+@pytest.mark.parametrize("name", qlinear.OF_MATRICES)
+def test_products_of_matrices_are_right(name: str, loaders: Loaders) -> None:
+    """The default, which has them, and the same block of sums by dot products."""
+    runs = loaders("aarch64")
+    work, target = qlinear.OF_MATRICES[name], replace(CPU, host=ARM["aarch64i8mm"])
+    space = cpu_space(work, target)
+    assert space is not None
+    arrays = inputs_of(work)
+    wanted = numpy_operators.run(work, arrays)
+    assert space.default["matrices"] == 1
+    for point in (space.default, {**space.default, "matrices": 0}):
+        job = CompileJob(workload=work, trace=space.trace(point), target=target)
+        made = compile_kernel(job)
+        assert isinstance(made, Artifact), made
+        buffers = [*arrays.values(), np.zeros_like(wanted)]
+        after, _ = runs.call(made.code, made.symbols[0], buffers, PROCESSORS["aarch64i8mm"])
+        np.testing.assert_array_equal(after[-1], wanted.reshape(after[-1].shape), str(point))
+
+
 @pytest.mark.parametrize("host", ["aarch64", "armv7"])
 def test_functions_tell_denormals_from_zero(host: str, loaders: Loaders) -> None:
     runs = loaders(host)

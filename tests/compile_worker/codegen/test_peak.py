@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tilefarm.processors import PROCESSORS, this_processor
+from tilefarm.processors import AARCH64, PROCESSORS, this_processor
 from tilefarm.target import Host
 
 from compile_worker.codegen.peak import peak_object
@@ -28,6 +28,16 @@ def test_processors_have_the_products_of_their_instructions() -> None:
     assert narrow is not None
     assert wide.products > narrow.products
     assert (narrow.operands_nbytes, narrow.sums_nbytes) == (64, 32)
+
+
+def test_products_of_matrices_are_the_peak_where_there_are_some() -> None:
+    dots, matrices = (
+        peak_object(Host(triple=AARCH64, cpu="neoverse-n2", features=features))
+        for features in ("-i8mm", "")
+    )
+    assert dots is not None
+    assert matrices is not None
+    assert matrices.products == 2 * dots.products
 
 
 def test_a_processor_without_such_an_instruction_has_none() -> None:

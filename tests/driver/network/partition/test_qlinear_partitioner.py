@@ -46,11 +46,11 @@ def graph_of(
     return import_model(saved(made, tmp_path))
 
 
-def partitioned(graph: Graph, target: str) -> Network:
+def partitioned(graph: Graph, target: str | Target) -> Network:
     """The network, of which every output is that of the integer network, bit for bit."""
     (given,) = graph.inputs
     data = RNG.normal(0, 1, (4 * graph.batch, *given.shape[1:])).astype(np.float32)
-    aim = load_target(target)
+    aim = target if isinstance(target, Target) else load_target(target)
     quantized = quantize_for(aim, graph, {given.name: data}, Quantization())
     network = partition_network(quantized, aim)
     for start in range(0, len(data), graph.batch):
@@ -64,6 +64,8 @@ def partitioned(graph: Graph, target: str) -> Network:
 def operators(network: Network) -> list[str]:
     return [step.workload.operator for step in network.steps]
 
+
+I8MM = processor("cpu with i8mm", Host(triple=AARCH64, cpu="neoverse-n2"))
 
 CONVOLUTIONS: dict[str, tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = {
     "image": ((1, 3, 9, 9), (20, 3, 3, 3), {"pads": [1, 1, 1, 1], "strides": [2, 2]}),
@@ -98,6 +100,25 @@ def kernel_of(case: str, weight: tuple[int, ...], target: str) -> str:
     filtered = "image" not in case and weight[-1] == 3 and case != "one image of several"
     in_pairs = isa_of(load_target(target).host).together == 2
     return "qlinear_winograd2d" if filtered and in_pairs else "qlinear_conv2d"
+
+
+@pytest.mark.parametrize(
+    ("case", "packed"),
+    [
+        ("image", (2, 1, 3, 2, 1, 16, 8)),
+        ("blocks", (3, 2, 3, 3, 2, 16, 8)),
+        ("depthwise", (2, 3, 1, 16, 4)),
+        ("full groups", (4, 1, 1, 1, 2, 16, 8)),
+    ],
+)
+def test_weights_are_packed_for_products_of_matrices(
+    case: str, packed: tuple[int, ...], tmp_path: Path
+) -> None:
+    x, weight, attrs = CONVOLUTIONS[case]
+    nodes = [node("Conv", ["x", "w"], "y", **attrs)]
+    network = partitioned(graph_of(tmp_path, nodes, x, w=weights(*weight)), I8MM)
+    (layer,) = (step.workload for step in network.steps if step.workload.tensor("weight"))
+    assert layer.inputs[1].shape == packed
 
 
 WIDE: dict[str, tuple[tuple[int, ...], dict[str, Any]]] = {
@@ -157,6 +178,7 @@ QUADS = (
     VNNI,
     load_target("cpu:neoverse-n1"),
     processor("cpu without sdot", Host(triple=AARCH64, cpu="cortex-a53")),
+    I8MM,
 )
 
 
