@@ -51,5 +51,5 @@ def _two_rows(text: FunctionText, first: str, apart: int) -> str:
     if apart == DEPTH:
         return text.op(f"load {_ROWS}, ptr {first}, align 1")
     second = text.op(f"getelementptr i8, ptr {first}, i64 {apart}")
-    rows = [text.op(f"load {_ROW}, ptr {each}, align 1") for each in (first, second)]
-    return shuffled(text, *rows, range(SIDE * DEPTH), DEPTH, "i8")
+    above, below = (text.op(f"load {_ROW}, ptr {each}, align 1") for each in (first, second))
+    return shuffled(text, above, below, range(SIDE * DEPTH), DEPTH, "i8")

@@ -9,7 +9,7 @@ names that come from outside, as in text and in traces. A pass that needs a new 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar, cast
 
@@ -314,7 +314,11 @@ ANNOTATIONS: Final[tuple[Annotation[Any, Any, Any], ...]] = (
 )
 """All of them, apart from those that each axis has."""
 
-OF_AXIS: Final = {"align": align, "skew": skew, "paired": paired}
+OF_AXIS: Final[Mapping[str, Callable[[int], Annotation[Alloc, Any, Any]]]] = {
+    "align": align,
+    "skew": skew,
+    "paired": paired,
+}
 """Annotations that each axis of a buffer has, by the beginning of their names."""
 
 _BY_NAME: Final = {each.name: each for each in ANNOTATIONS}

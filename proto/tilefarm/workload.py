@@ -107,8 +107,8 @@ OPERATORS: Final[Mapping[str, str]] = {
     " out [N, Co/l, OH, OW, 1, l]: conv(data, weight), and what follows sums; the sums wrap; attrs"
     " stride, pad, dilation, groups as conv2d, fill (padding); zero, lo, hi unless out is float32;"
     " function, a_scale, a_zero, b_scale, b_zero, to_scale, to_zero, to_lo, to_hi with other. p"
-    " is 4 with weights of int8, 2 with int8 or int16 (-255..255). With c = 1 neighbours are taps,"
-    " not channels: [Co/l, Ci, Kh, Kw/p, 1, l, p]. Of a lone block the last"
+    " is 8 or 4 with weights of int8, 2 with int8 or int16 (-255..255). With c = 1 neighbours are"
+    " taps, not channels: [Co/l, Ci, Kh, Kw/p, 1, l, p]. Of a lone block the last"
     " channels may have no weights: fewer than c/p. Where c > 1 weights of int8 may have a zero"
     " point, weight_zero int8 [l, p] before other: they are less by that",
     "qlinear_depthwise2d": "(data [N, C/c, H, W, 1, c], weight [C/c, Kh, Kw/p, c, p], bias"
@@ -120,12 +120,13 @@ OPERATORS: Final[Mapping[str, str]] = {
     "[, addend][, other]) -> out: as qlinear_conv2d, of at most 8224 products and no groups, for"
     " windows of three columns (g0, g1, g2) side by side; their weights are 6*g0, -4*(g0+g1+g2),"
     " -4*(g0-g1+g2), g0+2*g1+4*g2, g0-2*g1+4*g2, 24*g2",
-    "qlinear_conv2d_transpose": "(data, weight int8 [Co/l, h, w, Ci/c, Kh, Kw, c/4, l, 4], bias,"
+    "qlinear_conv2d_transpose": "(data, weight int8 [Co/l, h, w, Ci/c, Kh, Kw, c/p, l, p], bias,"
     " scale[, addend][, other]) -> out: the phases of conv2d_transpose, each as qlinear_conv2d;"
     " attrs stride, pad (of a phase's convolution), fill, and those of what follows sums",
     "qlinear_matmul": "(a [Z, K, I], b [Z, K, J]) -> [Z, I, J]: sum over k of (a - a_zero) * (b -"
-    " b_zero), which wraps, and what follows sums; row-major; attrs a_zero, b_zero, scale, and"
-    " zero, lo, hi unless out is float32",
+    " b_zero), which wraps, and what follows sums; row-major; attrs a_zero, b_zero, scale, depth"
+    " (how many k are packed side by side, 4 if absent, or 8), and zero, lo, hi unless out is"
+    " float32",
     "qlinear_avg_pool2d": "(x blocked, scale float32 [OH, OW]) -> blocked: sum over the window of x"
     " - x_zero, padding is x_zero, and what follows sums; attrs kernel, stride, pad, x_zero, and"
     " zero, lo, hi unless out is float32",

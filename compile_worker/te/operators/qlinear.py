@@ -30,9 +30,9 @@ PAIR: Final = 2
 def qlinear_conv2d(workload: Workload, inputs: list[Tensor]) -> list[Tensor]:
     """Stages [padded] or wide, conv, [zeros] and the output.
 
-    data [N, Ci, H, W, 1, c], weight [Co, Ci, Kh, Kw, c/p, l, p], p = 4 or 2, or by groups: [N, G,
-    Ci, ...] and [G, Co, Ci, ...]. Data of c = 1 have neighbours along the row, [Co, Ci, Kh, Kw/p,
-    1, l, p]: an image of three channels is rows of W*3 bytes. Pairs are for instructions that
+    data [N, Ci, H, W, 1, c], weight [Co, Ci, Kh, Kw, c/p, l, p], p = 8, 4 or 2, or by groups: [N,
+    G, Ci, ...] and [G, Co, Ci, ...]. Data of c = 1 have neighbours along the row, [Co, Ci, Kh,
+    Kw/p, 1, l, p]: an image of three channels is rows of W*3 bytes. Pairs are for instructions that
     multiply int16: `wide` is the padded image of int16. Where weights have a zero point [l, p],
     `zeros` are what it adds to the sums: the same for all blocks of channels.
     """

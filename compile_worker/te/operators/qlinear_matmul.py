@@ -1,9 +1,10 @@
 """qlinear_matmul: the product of two activations of 8 bits, packed for dot products on the way.
 
-    rows[z, k/4, i, k%4] = a[z, k, i]       columns[z, j/16, k/4, j%16, k%4] = int8(b[z, k, j])
+    rows[z, k/p, i, k%p] = a[z, k, i]       columns[z, j/16, k/p, j%16, k%p] = int8(b[z, k, j])
     dot[z, i, j] = sum over k of a * b
     sum over k of (a - a0) * (b - b0) = dot - b0 * sum of a - a0 * sum of b + K * a0 * b0
 
+p is 4, or the attribute `depth`: 8 for products of matrices.
 Columns are summed by dot products with ones, rows as they come, side by side. The instructions take
 signed columns: those of uint8 are moved by 128, and so is their zero point.
 """
@@ -39,7 +40,8 @@ def qlinear_matmul(workload: Workload, inputs: list[Tensor]) -> list[Tensor]:
     a [Z, K, I], b [Z, K, J]. Terms, what is taken off the products, are there where the other
     operand has a zero point.
     """
-    rows, columns = packed_rows(inputs[0]), packed_columns(inputs[1])
+    depth = depth_of(workload)
+    rows, columns = packed_rows(inputs[0], depth), packed_columns(inputs[1], depth)
     a_zero, b_zero = zeros_of(workload)
     by_row = _row_terms(inputs[0], b_zero, a_zero * b_zero) if b_zero else []
     by_column = _column_terms(columns, a_zero) if a_zero else []
@@ -59,6 +61,11 @@ def qlinear_matmul(workload: Workload, inputs: list[Tensor]) -> list[Tensor]:
     return [rows, columns, *by_row, *by_column, dot, result(axes, real, workload)]
 
 
+def depth_of(workload: Workload) -> int:
+    """Products of a sum that are packed side by side."""
+    return workload.attr_int("depth") if "depth" in dict(workload.attrs) else QUAD
+
+
 def zeros_of(workload: Workload) -> tuple[int, int]:
     """The zero points of what is multiplied."""
     moved = _moved(workload.inputs[1].dtype)
@@ -70,34 +77,34 @@ def rows_together(rows: int) -> int:
     return min(rows, _GROUP)
 
 
-def packed_rows(a: Tensor) -> Tensor:
-    """[Z, K/4, I, 4] of a [Z, K, I]; what fills up quads, and groups of rows, is 0."""
+def packed_rows(a: Tensor, depth: int) -> Tensor:
+    """[Z, K/p, I, p] of a [Z, K, I]; what fills up a depth of p, and groups of rows, is 0."""
     z, k, count = a.shape
     together = rows_together(count)
 
     def element(z: Var, q: Var, i: Var, r: Var) -> Expr:
-        place = q * QUAD + r
-        return guarded(_within(place, k, QUAD) + _within(i, count, together), a[z, place, i], 0)
+        place = q * depth + r
+        return guarded(_within(place, k, depth) + _within(i, count, together), a[z, place, i], 0)
 
     return compute(
         "rows",
-        {"z": z, "q": -(-k // QUAD), "i": -(-count // together) * together, "r": QUAD},
+        {"z": z, "q": -(-k // depth), "i": -(-count // together) * together, "r": depth},
         element,
     )
 
 
-def packed_columns(b: Tensor) -> Tensor:
-    """int8 [Z, J/16, K/4, 16, 4] of b [Z, K, J]; what fills up blocks and quads is 0."""
+def packed_columns(b: Tensor, depth: int) -> Tensor:
+    """int8 [Z, J/16, K/p, 16, p] of b [Z, K, J]; what fills up blocks and a depth of p is 0."""
     z, k, j = b.shape
     moved = _moved(b.dtype)
 
     def element(z: Var, c: Var, q: Var, o: Var, r: Var) -> Expr:
-        row, column = q * QUAD + r, c * LANES + o
+        row, column = q * depth + r, c * LANES + o
         stored = b[z, row, column]
         value = Cast(DType.INT8, widened(stored) - moved) if moved else stored
-        return guarded(_within(row, k, QUAD) + _within(column, j, LANES), value, 0)
+        return guarded(_within(row, k, depth) + _within(column, j, LANES), value, 0)
 
-    axes = {"z": z, "c": -(-j // LANES), "q": -(-k // QUAD), "o": LANES, "r": QUAD}
+    axes = {"z": z, "c": -(-j // LANES), "q": -(-k // depth), "o": LANES, "r": depth}
     return compute("columns", axes, element)
 
 
@@ -115,15 +122,15 @@ def _row_terms(a: Tensor, b_zero: int, both: int) -> list[Tensor]:
 
 def _column_terms(columns: Tensor, a_zero: int) -> list[Tensor]:
     """Stages ones, column_sums and column_terms [Z, J/16, 16], a0 * sum of b."""
-    z, c, quads, o, _ = columns.shape
+    z, c, groups, o, depth = columns.shape
     axes = {"z": z, "c": c, "o": o}
-    ones = compute("ones", {"r": QUAD}, lambda _: Const(1, DType.UINT8))
+    ones = compute("ones", {"r": depth}, lambda _: Const(1, DType.UINT8))
 
     def element(z: Var, c: Var, o: Var) -> Reduction:
         def product(q: Var, r: Var) -> Expr:
             return widened(ones[r]) * widened(columns[z, c, q, o, r])
 
-        return total(DType.INT32, {"q": quads, "r": QUAD}, product)
+        return total(DType.INT32, {"q": groups, "r": depth}, product)
 
     sums = compute("column_sums", axes, element)
     terms = compute("column_terms", axes, lambda z, c, o: sums[z, c, o] * a_zero)
@@ -131,7 +138,7 @@ def _column_terms(columns: Tensor, a_zero: int) -> list[Tensor]:
 
 
 def _dot(rows: Tensor, columns: Tensor) -> Tensor:
-    z, c, quads, o, _ = columns.shape
+    z, c, groups, o, depth = columns.shape
 
     def element(z: Var, i: Var, c: Var, b: Var, o: Var) -> Reduction:
         del b
@@ -139,7 +146,7 @@ def _dot(rows: Tensor, columns: Tensor) -> Tensor:
         def product(q: Var, r: Var) -> Expr:
             return widened(rows[z, q, i, r]) * widened(columns[z, c, q, o, r])
 
-        return total(DType.INT32, {"q": quads, "r": QUAD}, product)
+        return total(DType.INT32, {"q": groups, "r": depth}, product)
 
     return compute("dot", {"z": z, "i": rows.shape[2], "c": c, "b": 1, "o": o}, element)
 

@@ -15,7 +15,6 @@ from tilefarm.workload import Workload
 
 from compile_worker.ir.expr import Expr, Var
 from compile_worker.te.operators.elementwise import widened
-from compile_worker.te.operators.qlinear import QUAD
 from compile_worker.te.operators.qlinear_results import by_channel
 from compile_worker.te.operators.window import padded
 from compile_worker.te.tensor import Reduction, Tensor, compute, total
@@ -24,20 +23,20 @@ from compile_worker.te.tensor import Reduction, Tensor, compute, total
 def qlinear_conv2d_transpose(workload: Workload, inputs: list[Tensor]) -> list[Tensor]:
     """Stages [padded], conv [N, Co, y, p, x, q, 1, l] and the output.
 
-    data [N, Ci, H, W, 1, c], weight [Co, h, w, Ci, Kh, Kw, c/4, l, 4].
+    data [N, Ci, H, W, 1, c], weight [Co, h, w, Ci, Kh, Kw, c/p, l, p], p = 4 or 8.
     """
     data, weight = inputs[:2]
     before = padded(workload, data, workload.attr_int("fill"))
     image = before[0] if before else data
-    _, down, across, blocks, kernel_h, kernel_w, quads, _, _ = weight.shape
+    _, down, across, blocks, kernel_h, kernel_w, groups, _, together = weight.shape
     n, co, out_h, out_w, b, o = workload.outputs[0].shape
 
     def element(n: Var, co: Var, y: Var, p: Var, x: Var, q: Var, b: Var, o: Var) -> Reduction:
         def product(ci: Var, kh: Var, kw: Var, i: Var, j: Var) -> Expr:
-            pixel = widened(image[n, ci, y + kh, x + kw, b, i * QUAD + j])
+            pixel = widened(image[n, ci, y + kh, x + kw, b, i * together + j])
             return pixel * widened(weight[co, p, q, ci, kh, kw, i, o, j])
 
-        over = {"ci": blocks, "kh": kernel_h, "kw": kernel_w, "i": quads, "j": QUAD}
+        over = {"ci": blocks, "kh": kernel_h, "kw": kernel_w, "i": groups, "j": together}
         return total(DType.INT32, over, product)
 
     rows = {"h": out_h // down, "p": down}

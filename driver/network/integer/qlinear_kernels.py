@@ -85,9 +85,9 @@ def qlinear_depthwise2d(workload: Workload, arrays: Arrays) -> Array:
 
 def qlinear_conv2d_transpose(workload: Workload, arrays: Arrays) -> Array:
     """A convolution for each phase of the output's pixels."""
-    co, down, across, ci, rows, columns, quads, lanes, _ = arrays["weight"].shape
+    co, down, across, ci, rows, columns, groups, lanes, together = arrays["weight"].shape
     taps = arrays["weight"].transpose(0, 7, 1, 2, 3, 6, 8, 4, 5)
-    taps = taps.reshape(co * lanes, down, across, ci * quads * 4, rows, columns)
+    taps = taps.reshape(co * lanes, down, across, ci * groups * together, rows, columns)
     window = Window(kernel=(rows, columns), pad=window_of(workload, (rows, columns)).pad)
     image = padded(from_blocks(arrays["data"]), window, workload.attr_int("fill"))
     sums = wrapped(correlate_phases(image, exact(taps, _LARGEST), _NO_PAD))

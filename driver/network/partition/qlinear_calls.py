@@ -133,7 +133,7 @@ class LayerCalls:
         _, down, across, inputs, *_ = weight.shape
         (plane,) = weight_planes(weight)  # see `with_spread_data`
         packed = QLinearLayer(
-            data=(n, inputs, height, width), outputs=co, window=PIXEL
+            data=(n, inputs, height, width), outputs=co, window=PIXEL, together=self._isa.depth
         ).packed_phases(plane)
         attrs: dict[str, AttrValue] = {
             "stride": (down, across),

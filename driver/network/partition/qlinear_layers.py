@@ -74,9 +74,10 @@ class QLinearLayer:
 
     def packed_phases(self, weight: NDArray[np.integer[Any]]) -> NDArray[np.int8]:
         """Weights [Co, Sh, Sw, Ci, Kh, Kw] of a transposed layer as its kernel reads them."""
+        together = max(self.together, QUAD)
         _, down, across, *_ = weight.shape
         phases = [
-            [_packed_blocks(weight[:, p, q], QUAD) for q in range(across)] for p in range(down)
+            [_packed_blocks(weight[:, p, q], together) for q in range(across)] for p in range(down)
         ]
         return np.ascontiguousarray(np.moveaxis(np.array(phases, np.int8), 2, 0))
 

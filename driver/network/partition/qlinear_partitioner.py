@@ -85,6 +85,7 @@ class _Partitioner:
 
     def __init__(self, graph: QuantGraph, target: Target) -> None:
         self._graph = graph
+        self._isa = isa_of(target.host)
         self._made = Assembly(graph, target)
         self._values = QLinearValues(graph, self._made)
         self._layers = LayerCalls(graph, target, self._made, self._values)
@@ -305,6 +306,8 @@ class _Partitioner:
             "scale": float(op.to.scale.reshape(-1)[0]),
             **requantization_attrs(op.to),
         }
+        if self._isa.matrix:
+            attrs["depth"] = self._isa.depth
         self._made.call(
             node.name,
             "qlinear_matmul",

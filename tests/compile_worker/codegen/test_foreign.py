@@ -10,6 +10,7 @@ from unittest import mock
 import numpy as np
 import pytest
 from kit.kernels import numpy_operators, qlinear
+from kit.kernels.matrices import OF_MATRICES
 from kit.kernels.nests import EXAMPLES, SIM, conv2d, inputs_of, real
 from kit.kernels.runtime_double import outputs_like
 from kit.kernels.schedules import Tiling
@@ -106,11 +107,11 @@ def test_layers_of_either_sign_are_right(host: str, dtype: DType, loaders: Loade
     np.testing.assert_array_equal(after[-1], wanted.reshape(after[-1].shape))
 
 
-@pytest.mark.parametrize("name", qlinear.OF_MATRICES)
+@pytest.mark.parametrize("name", OF_MATRICES)
 def test_products_of_matrices_are_right(name: str, loaders: Loaders) -> None:
     """The default, which has them, and the same block of sums by dot products."""
     runs = loaders("aarch64")
-    work, target = qlinear.OF_MATRICES[name], replace(CPU, host=ARM["aarch64i8mm"])
+    work, target = OF_MATRICES[name], replace(CPU, host=ARM["aarch64i8mm"])
     space = cpu_space(work, target)
     assert space is not None
     arrays = inputs_of(work)

@@ -13,8 +13,6 @@ from tilefarm.workload import AttrValue, TensorSpec, Workload
 
 LANES: Final = 16
 QUAD: Final = 4
-OCTET: Final = 8
-"""Products of a sum of an instruction that multiplies matrices."""
 
 Pair = tuple[int, int]
 Pads = tuple[int, int, int, int]
@@ -143,13 +141,14 @@ def transposed(
     stride: Pair = (2, 3),
     pad: Pads = (1, 1, 0, 0),
     dtype: DType = DType.UINT8,
+    together: int = QUAD,
 ) -> Workload:
     """A transposed convolution; kernel and pad are those of each phase's convolution."""
     rows, columns = _outside(size, kernel, (1, 1), pad, (1, 1))
     return _qlinear(
         "qlinear_conv2d_transpose",
         (1, ci, *size, 1, LANES),
-        (co, *stride, ci, *kernel, LANES // QUAD, LANES, QUAD),
+        (co, *stride, ci, *kernel, LANES // together, LANES, together),
         (co, rows * stride[0], columns * stride[1]),
         {"stride": stride, "pad": pad},
         dtype,
@@ -299,28 +298,3 @@ EXAMPLES: Final[Mapping[str, Workload]] = {
         1, (7, 6), kernel=(2, 5), stride=(2, 2), pad=(0, 2, 1, 2), dtype=DType.INT8
     ),
 }
-
-
-OF_MATRICES: Final[Mapping[str, Workload]] = {
-    "blocks": convolution(2, 2, (5, 8), together=OCTET),
-    "signed": convolution(2, 2, (5, 8), together=OCTET, dtype=DType.INT8),
-    "odd rows": convolution(1, 2, (3, 7), together=OCTET),
-    "strided": convolution(2, 1, (4, 25), (3, 3), (2, 2), together=OCTET),
-    "weight zero": with_weight_zero(convolution(2, 2, (4, 6), together=OCTET)),
-    "zeros around": with_zeros_around(convolution(2, 4, (7, 8), together=OCTET)),
-    "zeros above": with_zeros_around(
-        convolution(2, 4, (7, 8), (3, 1), pad=(1, 0, 1, 0), together=OCTET)
-    ),
-    "grouped": with_addend(convolution(4, 6, (5, 4), groups=2, together=OCTET)),
-    "reals": with_addend(as_reals(convolution(1, 2, together=OCTET))),
-    "other": with_other(with_addend(convolution(2, 1, (4, 6), together=OCTET))),
-    "few channels": of_channels(convolution(1, 2, (4, 6), together=OCTET), 8),
-    "image": image_convolution(size=(6, 8), together=OCTET),
-    "dense": convolution(
-        3, 4, (1, 12), (1, 1), pad=(0, 0, 0, 0), together=OCTET, dtype=DType.INT8
-    ),
-    "dense, odd": with_other(
-        with_weight_zero(convolution(2, 2, (1, 37), (1, 1), pad=(0, 0, 0, 0), together=OCTET))
-    ),
-}
-"""Layers whose weights are packed for products of matrices."""

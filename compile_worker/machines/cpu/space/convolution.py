@@ -25,9 +25,10 @@ from compile_worker.draft import Draft
 from compile_worker.generated import Generated
 from compile_worker.machines.cpu.space.matrices import (
     declare_matrices,
+    declare_whole_matrices,
     has_matrices,
     matrices_first,
-    sums_of_matrices,
+    sums_of_convolution,
 )
 from compile_worker.machines.cpu.space.windows import (
     ORDERS,
@@ -73,7 +74,8 @@ def space_with_steps(
     copy = "wide" if is_wide(workload) else "padded" if is_padded(workload) else ""
     if copy:
         _declare_padding(draft, workload)
-    declare_matrices(draft, workload, target)
+    declare_matrices(draft, target, workload.inputs[1].shape[-1])
+    declare_whole_matrices(draft, workload)
     declare_tiles(draft, "row_tiles", "rows", workload.outputs[0].shape[2])
     declare_tiles(draft, "block_tiles", "blocks", blocks)
     draft.constant("groups", groups)
@@ -131,9 +133,8 @@ def _steps(workload: Workload, copy: str, point: Point) -> Iterator[Step]:
     yield Step("split", ("out_h", point["rows"]))
     yield Step("reorder", (*outer, "out_h_1", "out_w_0", "out_w_1", "out_co_1"))
     has_zeros = workload.tensor("weight_zero") is not None
-    matrices = sums_of_matrices(workload, "q") if has_matrices(point) else ()
-    yield from sums_in_registers(
-        "out_w_0", "out_w_1", "q", has_zeros=has_zeros, matrices=matrices
-    )
+    axis = 4 if point["groups"] > 1 else 3
+    matrices = sums_of_convolution(axis, "q") if has_matrices(point) else ()
+    yield from sums_in_registers("out_w_0", "out_w_1", "q", has_zeros=has_zeros, matrices=matrices)
     yield from copy_at(copy, point)
     yield from shared_step(workload, point, "out_g" if point["groups"] > 1 else outer[0])

@@ -23,7 +23,7 @@ from compile_worker.machines.cpu.space.matrices import (
     declare_matrices,
     has_matrices,
     matrices_first,
-    sums_of_matrices,
+    sums_of_convolution,
 )
 from compile_worker.machines.cpu.space.windows import (
     STACK,
@@ -64,7 +64,7 @@ def dense_space(workload: Workload, target: Target) -> Generated:
     groups = groups_of(workload)
     blocks = workload.outputs[0].shape[1] // groups
     declare_block(draft, target, lanes, tall_tiles(width), blocks)
-    declare_matrices(draft, workload, target)
+    declare_matrices(draft, target, workload.inputs[1].shape[-1])
     draft.tunable("columns", tall_tiles(width))
     both = product(draft.domain("pixels"), draft.domain("columns"))
     whole = [(pixels, columns) for pixels, columns in both if is_tile(columns, pixels)]
@@ -109,7 +109,8 @@ def _steps(workload: Workload, point: Point) -> Iterator[Step]:
     yield cut("out_w_1", point["columns"], point["pixels"])
     yield Step("reorder", (*outer, "out_w_1_0", "out_w_1_1", "out_co_1"))
     has_zeros = workload.tensor("weight_zero") is not None
-    matrices = sums_of_matrices(workload, "q") if has_matrices(point) else ()
+    axis = 4 if point["groups"] > 1 else 3
+    matrices = sums_of_convolution(axis, "q") if has_matrices(point) else ()
     yield from sums_in_registers(
         "out_w_1_0", "out_w_1_1", "q", has_zeros=has_zeros, matrices=matrices
     )

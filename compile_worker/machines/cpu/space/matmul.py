@@ -20,6 +20,12 @@ from tilefarm.workload import Workload
 
 from compile_worker.draft import Draft
 from compile_worker.generated import Generated
+from compile_worker.machines.cpu.space.matrices import (
+    declare_matrices,
+    has_matrices,
+    matrices_first,
+    sums_of_matrices,
+)
 from compile_worker.machines.cpu.space.windows import (
     STACK,
     declare_block,
@@ -28,8 +34,12 @@ from compile_worker.machines.cpu.space.windows import (
     most_first,
 )
 from compile_worker.passes.flatten import LOCAL_NBYTES
-from compile_worker.te.operators.qlinear import QUAD
-from compile_worker.te.operators.qlinear_matmul import LANES, rows_together, zeros_of
+from compile_worker.te.operators.qlinear_matmul import (
+    LANES,
+    depth_of,
+    rows_together,
+    zeros_of,
+)
 
 VERSION: Final = 2
 """Changes when the points of old records would mean other schedules."""
@@ -42,17 +52,19 @@ def matmul_space(workload: Workload, target: Target) -> Generated:
     (_, inner, count), (*_, columns) = (spec.shape for spec in workload.inputs)
     together = rows_together(count)
     rows, blocks = -(-count // together) * together, -(-columns // LANES)
-    quads_nbytes = -(-inner // QUAD) * QUAD
+    depth = depth_of(workload)
+    packed_nbytes = -(-inner // depth) * depth
     draft = Draft()
     declare_block(draft, target, LANES, [rows], blocks)
+    declare_matrices(draft, target, depth)
     draft.tunable("rows", divisors(rows, rows))
     whole = [(p, r) for p, r in product(draft.domain("pixels"), draft.domain("rows")) if r % p == 0]
     draft.require_rows("whole_blocks", ("pixels", "rows"), whole, why="a tile is blocks of sums")
     draft.tunable("place", range(len(_PLACES)), _PLACES)
-    draft.prod("rows_nbytes", "rows", coefficient=quads_nbytes)
+    draft.prod("rows_nbytes", "rows", coefficient=packed_nbytes)
     draft.at_most("stack_holds_rows", "rows_nbytes", LOCAL_NBYTES, why=STACK)
-    draft.constant("columns_of_product", quads_nbytes * LANES * blocks)
-    draft.prod("columns_of_blocks", "blocks", coefficient=quads_nbytes * LANES)
+    draft.constant("columns_of_product", packed_nbytes * LANES * blocks)
+    draft.prod("columns_of_blocks", "blocks", coefficient=packed_nbytes * LANES)
     draft.select("columns_nbytes", "place", ("columns_of_product", "columns_of_blocks"))
     draft.at_most("stack_holds_columns", "columns_nbytes", LOCAL_NBYTES, why=STACK)
     space = draft.space(workload.operator, VERSION, first_valid(draft, _wished(draft)))
@@ -61,10 +73,13 @@ def matmul_space(workload: Workload, target: Target) -> Generated:
 
 def _wished(draft: Draft) -> Iterator[dict[str, int]]:
     """Points from the one that is best as a rule."""
-    for place, block, rows in product(
-        draft.domain("place"), most_first(draft, "pixels", "blocks"), draft.domain("rows")[::-1]
+    for place, matrices, block, rows in product(
+        draft.domain("place"),
+        matrices_first(draft),
+        most_first(draft, "pixels", "blocks"),
+        draft.domain("rows")[::-1],
     ):
-        yield {**block, "rows": rows, "place": place}
+        yield {**block, **matrices, "rows": rows, "place": place}
 
 
 def _steps(workload: Workload, point: Point) -> Iterator[Step]:
@@ -80,8 +95,12 @@ def _steps(workload: Workload, point: Point) -> Iterator[Step]:
     yield Step("split", ("out_i_1", point["pixels"]))
     yield Step("reorder", _ORDERS[point["place"]])
     yield Step("compute_at", ("dot", "out_i_1_0"))
-    yield Step("reorder", tuple(f"dot_{each}" for each in "qicbro"))
-    for loop in ("dot_i", "dot_c", "out_i_1_1", "out_j_0_1", "columns_r", "rows_r"):
+    if has_matrices(point):
+        yield from sums_of_matrices("dot", "i", 1, around=("q", "c"), over="r")
+    else:
+        yield Step("reorder", tuple(f"dot_{each}" for each in "qicbro"))
+        yield Step("unroll", ("dot_i",))
+    for loop in ("dot_c", "out_i_1_1", "out_j_0_1", "columns_r", "rows_r"):
         yield Step("unroll", (loop,))
     by_columns = ("out_z", "out_j_0_0")[point["place"]]
     by_rows = "out_i_0"

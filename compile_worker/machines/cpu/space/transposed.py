@@ -17,6 +17,7 @@ from tilefarm.workload import Workload
 
 from compile_worker.generated import Generated
 from compile_worker.machines.cpu.space.convolution import space_with_steps
+from compile_worker.machines.cpu.space.matrices import has_matrices, sums_of_convolution
 from compile_worker.machines.cpu.space.windows import copy_at, cut, shared_step, sums_in_registers
 
 
@@ -48,6 +49,7 @@ def _steps(workload: Workload, copy: str, point: Point) -> Iterator[Step]:
     yield Step("split", ("out_h", point["rows"]))
     phases = ("out_p", "out_q")
     yield Step("reorder", (*tiles, *phases, "out_h_1", "out_w_0", "out_w_1", "out_co_1"))
-    yield from sums_in_registers("out_w_0", "out_w_1", "i")
+    matrices = sums_of_convolution(4, "i") if has_matrices(point) else ()
+    yield from sums_in_registers("out_w_0", "out_w_1", "i", matrices=matrices)
     yield from copy_at(copy, point)
     yield from shared_step(workload, point, tiles[0])

@@ -392,6 +392,20 @@ def test_heads_as_wide_as_blocks_are_turned_without_a_step(tmp_path: Path) -> No
     assert names == [*wanted[:2], "gather", *wanted[2:]]
 
 
+def test_phases_and_products_of_activations_are_packed_for_matrices_too(tmp_path: Path) -> None:
+    nodes = [
+        node("ConvTranspose", ["x", "w"], "c", strides=[2, 2], pads=[1, 1, 1, 1]),
+        node("Reshape", ["c", "heads"], "h"),
+        node("Transpose", ["h"], "t", perm=[0, 1, 3, 2]),
+        node("MatMul", ["h", "t"], "y"),
+    ]
+    values = {"w": np.ones((18, 32, 4, 4), np.float32), "heads": np.array([1, 2, 16, 80])}
+    network = partitioned(graph_of(tmp_path, nodes, (1, 18, 4, 5), **values), I8MM)
+    made = {step.workload.operator: step.workload for step in network.steps}
+    assert made["qlinear_conv2d_transpose"].inputs[1].shape == (2, 2, 2, 2, 3, 3, 2, 16, 8)
+    assert dict(made["qlinear_matmul"].attrs)["depth"] == 8
+
+
 def transposed(tmp_path: Path, kernel: NDArray[np.float32]) -> list[str]:
     nodes = [
         node("ConvTranspose", ["x", "w"], "c", strides=[2, 2], pads=[1, 1, 1, 1]),
