@@ -41,6 +41,7 @@ from compile_worker.ir.expr import (
     Sub,
     Var,
 )
+from compile_worker.ir.intrinsics import intrinsic_of_user
 from compile_worker.ir.visit import find
 
 INTEGER: Final[Mapping[type[Expr], str]] = {
@@ -161,8 +162,7 @@ class Scalars:
             case Select():
                 return self._select(expr)
             case Call():
-                value, *parameters = expr.args
-                return called(self, expr.name, self.value(value), parameters)
+                return self._call(expr)
             case FloorDiv() | FloorMod():
                 return self._floor(expr)
             case Min() | Max():
@@ -171,6 +171,14 @@ class Scalars:
                 return self._operator(expr)
             case _:
                 raise TypeError(f"no machine code for {type(expr).__name__}")
+
+    def _call(self, expr: Call) -> str:
+        if (mine := intrinsic_of_user(expr.name)) is not None:
+            values = [self.value(each) for each in expr.args]
+            dtype = mine.dtype
+            return self.op(mine.instruction(self.kind(dtype), self.suffix(dtype), values))
+        value, *parameters = expr.args
+        return called(self, expr.name, self.value(value), parameters)
 
     def _operator(self, expr: Binary | Logical) -> str:
         rows = _rows(expr.left.dtype)

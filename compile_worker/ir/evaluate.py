@@ -47,6 +47,7 @@ from compile_worker.ir.expr import (
     Sub,
     Var,
 )
+from compile_worker.ir.intrinsics import intrinsic_of_user
 from compile_worker.ir.printer import show
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -149,6 +150,8 @@ def evaluate(expr: Expr, values: Values, memory: Memory, where: Array | None = N
         case Select(condition, then, otherwise):
             return _select(condition, then, otherwise, values, memory, where)
         case Call(name, args):
+            if (mine := intrinsic_of_user(name)) is not None:
+                return evaluate(mine.inlined(args), values, memory, where)
             if name not in INTRINSICS:
                 raise InterpretError(f"unknown intrinsic {name}")
             return INTRINSICS[name](*(evaluate(arg, values, memory, where) for arg in args))

@@ -25,6 +25,7 @@ from compile_worker.ir.expr import (
 )
 from compile_worker.ir.findings import Finding
 from compile_worker.ir.func import Func
+from compile_worker.ir.intrinsics import intrinsic_of_user
 from compile_worker.ir.node import Node
 from compile_worker.ir.stmt import Alloc, Dma, If, MicroKernel, Ref, Stmt, Store
 from compile_worker.ir.visit import children, distinct, find
@@ -63,7 +64,7 @@ def _mistyped(node: Node) -> str:
             return _untrue(left) or _untrue(right)
         case Binary() | Logical():
             return _mixed("operands", [node.left, node.right]) or _misplaced(node)
-        case Call(name) if name not in INTRINSICS:
+        case Call(name) if name not in INTRINSICS and intrinsic_of_user(name) is None:
             return f"there is no intrinsic {name}"
         case Dma() | Ref():
             return _mixed("numbers", [e for e in children(node) if isinstance(e, Expr)], INDEX)

@@ -19,6 +19,7 @@ from compile_worker.machines.cpu.space.script_context import ScriptRule
 from compile_worker.machines.known import MACHINES
 from compile_worker.pipeline import Pass, PassError, stages_by_name
 from compile_worker.plugins import custom_pass, rules
+from compile_worker.plugins.custom_intrinsic import CustomIntrinsic, pass_of
 from compile_worker.plugins.custom_pass import CustomPass, line_within
 from compile_worker.plugins.operator import CustomOperator
 from compile_worker.plugins.passes import UserPass, know_passes, knows_plugin, with_user_pass
@@ -37,7 +38,7 @@ class Plugin:
 
     Attributes:
         rules: that take part in the spaces of scripts.
-        passes: that lower every kernel.
+        passes: that lower every kernel; those of intrinsics as well.
     """
 
     text: PluginText
@@ -65,19 +66,20 @@ def plugin_of(named: str, text: bytes) -> Plugin:
             "@custom_pass(after=STEP) above the function",
         )
     generating = tuple(rules.guarded(each) for each in declared if isinstance(each, ScriptRule))
-    passes = tuple(each for each in declared if isinstance(each, CustomPass))
+    passes = [each for each in declared if isinstance(each, CustomPass)]
+    source = PluginText(named, text)
+    passes += [pass_of(each, source) for each in declared if isinstance(each, CustomIntrinsic)]
     if not operators and not generating and not passes:
         raise SettingsError(
             f"--plugin: {named} declares no operator",
             "@custom_operator(domain, name) above a script, @custom_pass(after=...) above a rewrite"
-            " of the IR, or a ScriptRule",
+            " of the IR, @custom_intrinsic(llvm, of=...) above an expression, or a ScriptRule",
         )
     labels = [each.label for each in operators] + [each.name for each in generating]
     labels += [each.name for each in passes]
     twice = next((label for label in labels if labels.count(label) > 1), None)
     if twice is not None:
         raise SettingsError(f"--plugin: {named} declares {twice} twice", "each once")
-    source = PluginText(named, text)
     return Plugin(source, operators, generating, tuple(_placed(each, source) for each in passes))
 
 

@@ -30,6 +30,31 @@ from driver.targets import usable_target
 DRIVER: Final = Path(__file__).resolve().parents[2] / "driver"
 
 
+ADDED: Final = """
+import numpy as np
+
+from compile_worker.plugins.operator import custom_operator
+
+
+@custom_operator("com.example", "Added", flat=True)
+def added(x, y, out):
+    a = buffer(int8, x.shape[0])
+    b = buffer(int8, x.shape[0])
+    for i in range(x.shape[0]):
+        a[i] = int8(min(max(round_even(x[i] * 50.0), -127.0), 127.0))
+    for i in range(x.shape[0]):
+        b[i] = int8(min(max(round_even(y[i] * 50.0), -127.0), 127.0))
+    for i in range(x.shape[0]):
+        out[i] = float32(int8(min(max(int32(a[i]) + int32(b[i]), -128), 127)))
+
+
+@added.reference
+def _(x, y):
+    a, b = (np.clip(np.rint(each * np.float32(50)), -127, 127) for each in (x, y))
+    return np.clip(a + b, -128, 127)
+"""
+
+
 def example(readme: Path, language: str, word: str) -> str:
     """The one block of a README in this language that has this word in it."""
     blocks = re.findall(rf"```{language}\n(.*?)```", readme.read_text(), re.DOTALL)
@@ -98,6 +123,20 @@ def test_a_pass_of_a_user(
         forget_plugins()
     assert main(words) == 0
     assert "write_out_short_loops" not in capsys.readouterr().out
+
+
+def test_an_intrinsic_of_a_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    source = example(DRIVER / "network" / "README.md", "python", "custom_intrinsic")
+    Path("mine.py").write_text(source + ADDED)
+    words = ["show", "op:com.example.Added x=8x100 y=8x100", "--plugin", "mine.py"]
+    try:
+        assert main([*words, "--target", "cpu:x86-64-v3", "--after", "llvm"]) == 0
+        assert re.search(r"@llvm\.sadd\.sat\.v\d+i8\(", capsys.readouterr().out)
+    finally:
+        forget_plugins()
 
 
 def test_a_rule_of_a_user(

@@ -41,8 +41,8 @@ def add_plugin_option(parser: argparse.ArgumentParser) -> None:
         type=_plugin,
         metavar="FILE.py|NAME",
         help="a Python file, or what an installed package brings by that name, with operators of"
-        " your own (scripts with their numpy), rules of search spaces, and passes that lower every"
-        " kernel; may be repeated",
+        " your own (scripts with their numpy), rules of search spaces, passes that lower every"
+        " kernel, and intrinsics; may be repeated",
     )
 
 
