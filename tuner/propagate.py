@@ -279,16 +279,16 @@ def _table(c: Table, index: Mapping[str, int], known: Collection[str]) -> Narrow
     fixed = [i for i, v in enumerate(c.variables) if v in known]
     loose = [i for i, v in enumerate(c.variables) if v not in known]
     values = [np.unique(rows[:, i]) for i in fixed]
-    codes = _codes([rows[:, i].astype(np.float64) for i in fixed], values, len(rows))[0]
-    order = np.argsort(codes, kind="stable")
-    keys, first = np.unique(codes[order], return_index=True)
+    numbers = codes([rows[:, i].astype(np.float64) for i in fixed], values, len(rows))[0]
+    order = np.argsort(numbers, kind="stable")
+    keys, first = np.unique(numbers[order], return_index=True)
     lows = [np.minimum.reduceat(rows[order, i], first).astype(np.float64) for i in loose]
     highs = [np.maximum.reduceat(rows[order, i], first).astype(np.float64) for i in loose]
     at_fixed = [index[c.variables[i]] for i in fixed]
     at_loose = [index[c.variables[i]] for i in loose]
 
     def narrow(box: VariableBoxes) -> None:
-        code, found = _codes([box.lower[v] for v in at_fixed], values, box.lower.shape[1])
+        code, found = codes([box.lower[v] for v in at_fixed], values, box.lower.shape[1])
         group = np.minimum(np.searchsorted(keys, code), len(keys) - 1)
         box.alive &= found & (keys[group] == code)
         for v, low, high in zip(at_loose, lows, highs, strict=True):
@@ -298,7 +298,7 @@ def _table(c: Table, index: Mapping[str, int], known: Collection[str]) -> Narrow
     return narrow
 
 
-def _codes(
+def codes(
     columns: Sequence[Floats], values: Sequence[NDArray[np.int64]], count: int
 ) -> tuple[NDArray[np.int64], Flags]:
     """A number per row of `columns` (mixed radix over ranks), and whether every value is known."""

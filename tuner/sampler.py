@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from tilefarm.space import Point, SearchSpace, violations
 
+from tuner.counted_points import CountedPoints, Weights
 from tuner.functional_constraints import evaluation, variables_of
 from tuner.propagate import Flags
 from tuner.search import Allowed, Rows, Search
@@ -22,8 +25,24 @@ _CHILDREN: Final = 6
 """Children of a pair that are drawn for one valid one; about a third of them are valid."""
 
 
+@dataclass(frozen=True, slots=True)
+class SpaceSize:
+    """How many valid points a space has, or about how many."""
+
+    points: float
+    is_exact: bool
+
+    def __str__(self) -> str:
+        if self.is_exact:
+            return f"{self.points:,.0f}".replace(",", " ")
+        return f"about {self.points:.1e}"
+
+
 class Sampler:
-    """The points of one space. Compile once, ask often; nothing but `limit` changes its answers."""
+    """The points of one space. Compile once, ask often; nothing but `limit` changes its answers.
+
+    What counts all points is not limited: `counted`, and with it `independent_draws` and `size`.
+    """
 
     def __init__(self, space: SearchSpace) -> None:
         self.space = space
@@ -41,6 +60,11 @@ class Sampler:
         if self._compiled is None:
             self._compiled = Search(self.space)
         return self._compiled
+
+    @cached_property
+    def counted(self) -> CountedPoints | None:
+        """All points of the space, counted exactly; None where that takes too much."""
+        return CountedPoints.of(self.space)
 
     def limit(self, variable: str, most: int) -> None:
         """From now on the points that are drawn and scanned have at most that value of it."""
@@ -114,6 +138,25 @@ class Sampler:
                 break
         rows = np.concatenate([*found, rows[:0]])
         return rng.permutation(rows)[:n], len(rows) <= n
+
+    def independent_draws(
+        self, n: int, rng: np.random.Generator, weights: Weights | None = None
+    ) -> Rows | None:
+        """`n` valid rows, each drawn from all of them: one as likely as another, or by its weight.
+
+        A row may come again. None where the points cannot be counted exactly; no rows where the
+        space has none, or all weigh nothing.
+        """
+        if self.counted is None:
+            return None
+        return self.search.completed(*self.counted.draw(n, rng, weights))
+
+    def size(self) -> SpaceSize:
+        """How many valid points there are: exactly wherever they can be counted."""
+        if self.counted is not None:
+            return SpaceSize(self.counted.count, is_exact=True)
+        rows, about = self.survey(np.random.default_rng(0))
+        return SpaceSize(about, is_exact=len(rows) == about)
 
     def survey(self, rng: np.random.Generator) -> tuple[Rows, float]:
         """Some random rows, and about how many valid points there are: exactly, if as many came."""

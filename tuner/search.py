@@ -7,7 +7,7 @@ first in chunks makes it complete; keeping a random part of each level makes it 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, Protocol, TypeAlias
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from tilefarm.space import SearchSpace, holds
 
 from tuner.propagate import EXACT, FAR, Flags, Floats, VariableBoxes
-from tuner.search_plan import Effect, SearchPlan
+from tuner.search_plan import BranchLevel, Effect, SearchPlan
 
 Rows: TypeAlias = NDArray[np.int64]
 """Points as an array [points, variables], columns in the order of the space."""
@@ -54,16 +54,20 @@ class PartialPoints:
 
 
 class Search:
-    """The compiled search of one space."""
+    """The compiled search of one space.
 
-    def __init__(self, space: SearchSpace) -> None:
+    Args:
+        order: of the variables that are branched over; none: by what they close.
+    """
+
+    def __init__(self, space: SearchSpace, order: Sequence[str] = ()) -> None:
         self._space = space
-        self._plan = plan = SearchPlan(space)
+        self.plan = plan = SearchPlan(space)
         self.index = plan.index
         self._tunables = [self.index[v.name] for v in space.tunables]
         self._before = plan.before_any_choice()
-        self._root = self._narrowed(self._widest())
-        self.levels = plan.levels() if self._root.count else ()
+        self.root = self._narrowed(self._widest())
+        self.levels = plan.levels(order) if self.root.count else ()
 
     def limit(self, variable: str, most: int) -> None:
         """From now on only points whose variable is at most that; replaces an earlier limit.
@@ -74,11 +78,11 @@ class Search:
         root = self._widest()
         upper = root.upper[self.index[variable]]
         np.minimum(upper, most, out=upper)  # A limit above the domain permits nothing beyond it.
-        self._root = self._narrowed(root)
+        self.root = self._narrowed(root)
 
     def scan(self, allowed: Allowed | None = None) -> Iterator[Rows]:
         """Every valid point once, in the order of the search, in blocks of rows."""
-        stack = [(0, self._root)]
+        stack = [(0, self.root)]
         while stack:
             depth, partial = stack.pop()
             if not partial.count:
@@ -89,7 +93,7 @@ class Search:
                     yield rows
                 continue
             after = self._expand(depth, partial, allowed, None)
-            stack += [(depth + 1, chunk) for chunk in reversed(_chunks(after))]
+            stack += [(depth + 1, chunk) for chunk in reversed(chunks(after))]
 
     def beam(
         self,
@@ -126,7 +130,7 @@ class Search:
 
     def _thinned(self, owners: int, allowed: Allowed | None, thinning: _Thinning) -> PartialPoints:
         """All levels, of each of which some stay for every owner."""
-        partial = self._root.kept(np.zeros(owners if self._root.count else 0, dtype=np.intp))
+        partial = self.root.kept(np.zeros(owners if self.root.count else 0, dtype=np.intp))
         partial.owner = np.arange(partial.count)
         for depth in range(len(self.levels)):
             if not partial.count:
@@ -141,21 +145,52 @@ class Search:
         where derived values do not follow from the tunables, no point is found.
         """
         effect = self._all_at_once
-        if effect is None or not self._root.count:
+        if effect is None or not self.root.count:
             return np.empty((0, len(self.index)), dtype=np.int64), np.empty(0, dtype=np.intp)
         values = tunables.T
-        partial = self._root.kept(np.zeros(len(tunables), dtype=np.intp))
+        partial = self.root.kept(np.zeros(len(tunables), dtype=np.intp))
         partial.owner = np.arange(len(tunables))
         low, high = partial.lower[self._tunables], partial.upper[self._tunables]
         fits = ((values >= low) & (values <= high)).all(axis=0)
         partial.lower[self._tunables] = partial.upper[self._tunables] = values
         return self._finished(partial.kept(fits & _alive(partial, effect, None)))
 
+    def completed(self, values: Mapping[str, Floats], count: int) -> Rows:
+        """The valid points with these values of some variables, from which all others follow."""
+        partial = self.root.kept(np.zeros(count if self.root.count else 0, dtype=np.intp))
+        for name, column in values.items():
+            v = self.index[name]
+            partial.lower[v] = partial.upper[v] = column
+        for level in self.levels:
+            partial = self.branched(level, partial)[0]
+        return self._finished(partial)[0]
+
     @cached_property
     def _all_at_once(self) -> Effect | None:
-        return self._plan.all_at_once()
+        return self.plan.all_at_once()
 
     # -- one level ---------------------------------------------------------------------------------
+
+    def branched(
+        self,
+        level: BranchLevel,
+        partial: PartialPoints,
+        within: Callable[[PartialPoints], Flags] | None = None,
+    ) -> tuple[PartialPoints, NDArray[np.intp]]:
+        """What a level makes of partial points, and the position of each one's value.
+
+        Args:
+            within: which of them may stay, beside what the constraints say.
+        """
+        v, values = level.variable, level.values
+        fits = (values >= partial.lower[v][:, None]) & (values <= partial.upper[v][:, None])
+        source, which = np.nonzero(fits)
+        after = partial.kept(source)
+        after.lower[v] = after.upper[v] = values[which]
+        alive = _alive(after, level.effect, None)
+        if within is not None:
+            alive &= within(after)
+        return (after, which) if alive.all() else (after.kept(alive), which[alive])
 
     def _expand(
         self,
@@ -276,7 +311,8 @@ def _alive(partial: PartialPoints, effect: Effect, allowed: Allowed | None) -> F
     return alive
 
 
-def _chunks(partial: PartialPoints) -> list[PartialPoints]:
+def chunks(partial: PartialPoints) -> list[PartialPoints]:
+    """Partial points in parts whose arrays are not too large for a processor's caches."""
     if partial.count <= _CHUNK:
         return [partial]
     ends = range(_CHUNK, partial.count + _CHUNK, _CHUNK)

@@ -30,15 +30,20 @@ class Effect:
 
 @dataclass(frozen=True, slots=True)
 class BranchLevel:
-    """Branching over one variable: its values, and what follows from each."""
+    """Branching over one variable: its values, what follows from each, and what is known then."""
 
     variable: int
     values: Floats
     effect: Effect
+    known: frozenset[str]
 
 
 class SearchPlan:
-    """How one space is searched."""
+    """How one space is searched.
+
+    Attributes:
+        evaluated: the constraints in an order in which they compute, those last that only check.
+    """
 
     def __init__(self, space: SearchSpace) -> None:
         self._space = space
@@ -51,11 +56,15 @@ class SearchPlan:
             {v.name for v in space.variables if v.tunable or len(v.domain) == 1}
         )
         self._outputs = {id(d.constraint): d.fixes for d in evaluation}
-        self._evaluated = (
+        self.evaluated = (
             *(d.constraint for d in evaluation),
             *(c for c in self._constraints if id(c) not in self._outputs),
         )
         self._pruning = self._constraints_that_prune()
+
+    def outputs(self, constraint: Constraint) -> tuple[str, ...]:
+        """The variables that a constraint computes where all tunables are known."""
+        return self._outputs.get(id(constraint), ())
 
     def that_prune(self) -> tuple[Constraint, ...]:
         """The constraints that lead to a limit; the others only compute what nobody limits."""
@@ -64,7 +73,7 @@ class SearchPlan:
     def before_any_choice(self) -> Effect:
         """What the constraints say where only constants are known."""
         constants = {v.name for v in self._space.variables if len(v.domain) == 1}
-        return Effect(tuple([n for c in self._evaluated for n in self._narrow(c, constants)]))
+        return Effect(tuple([n for c in self.evaluated for n in self._narrow(c, constants)]))
 
     def all_at_once(self) -> Effect | None:
         """What the constraints say where all tunables are known: each computes, or checks.
@@ -73,7 +82,7 @@ class SearchPlan:
         """
         known = {v.name for v in self._space.variables if v.tunable or len(v.domain) == 1}
         narrows, members = list[Narrow](), list[tuple[int, Floats]]()
-        for constraint in self._evaluated:
+        for constraint in self.evaluated:
             narrows += self._narrow(constraint, known)
             known.update(self._outputs.get(id(constraint), ()))
         if not known.issuperset(self.index):
@@ -83,8 +92,11 @@ class SearchPlan:
                 members.append((self.index[v.name], self._values[v.name]))
         return Effect(tuple(narrows), tuple(members))
 
-    def levels(self) -> tuple[BranchLevel, ...]:
-        """The levels: tunables first, then derived variables that nothing fixes."""
+    def levels(self, order: Sequence[str] = ()) -> tuple[BranchLevel, ...]:
+        """The levels: tunables first, then derived variables that nothing fixes.
+
+        Of those that wait the first in `order` is next; if none is in it, the most urgent one.
+        """
         known = {v.name for v in self._space.variables if len(v.domain) == 1}
         levels: list[BranchLevel] = []
         for pool in (
@@ -92,7 +104,8 @@ class SearchPlan:
             [v.name for v in self._space.variables if not v.tunable and v.domain],
         ):
             while waiting := [v for v in pool if v not in known]:
-                name = max(waiting, key=lambda v: self._urgency(v, known))
+                name = next((v for v in order if v in waiting), "")
+                name = name or max(waiting, key=lambda v: self._urgency(v, known))
                 fixed = self._functional_constraints(known | {name})
                 after = known | {name} | {v for d in fixed for v in d.fixes}
                 levels.append(self._level(name, known, after, fixed))
@@ -129,7 +142,7 @@ class SearchPlan:
                 narrows += self._narrow(functional.constraint, known)
                 known.update(functional.fixes)
                 done.add(id(functional.constraint))
-        for constraint in self._evaluated:
+        for constraint in self.evaluated:
             variables = self._variables[id(constraint)]
             if (
                 id(constraint) not in done
@@ -142,7 +155,10 @@ class SearchPlan:
             (self.index[v], self._values[v]) for v in sorted(new - {name}) if len(self._values[v])
         ]
         return BranchLevel(
-            self.index[name], self._values[name], Effect(tuple(narrows), tuple(members))
+            self.index[name],
+            self._values[name],
+            Effect(tuple(narrows), tuple(members)),
+            frozenset(after),
         )
 
     def _bounds(self, new: Collection[str], known: Collection[str]) -> list[Narrow]:
@@ -152,7 +168,7 @@ class SearchPlan:
         the variables to come are few, so trying them costs less than narrowing them first.
         """
         changed, narrows = set(new), list[Narrow]()
-        for constraint in self._evaluated:
+        for constraint in self.evaluated:
             variables = self._variables[id(constraint)]
             open_ = [v for v in variables if v not in known]
             if open_ and id(constraint) in self._pruning and changed.intersection(variables):

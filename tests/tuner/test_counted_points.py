@@ -1,0 +1,118 @@
+"""The exact count against brute force and full enumeration; draws are uniform, or by weight."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from kit.examples import examples
+from kit.search.random_spaces import brute_force, layered_spaces, spaces
+from kit.search.toy_spaces import conv_like_space, empty_space, pair_space
+from numpy.typing import NDArray
+from tilefarm.space import SearchSpace
+
+from tuner.counted_points import CountedPoints, Weights
+from tuner.sampler import Sampler
+
+SMALL = conv_like_space(h=8, w=8, co=2, ci=2)
+
+_FAR_OUT = 6.0
+"""Standard deviations of a chi-square that no fixed seed of these tests comes near."""
+
+
+@settings(max_examples=examples(150), deadline=None)
+@given(spaces())
+def test_the_count_is_that_of_brute_force(space: SearchSpace) -> None:
+    counted = CountedPoints.of(space)
+    assert counted is None or counted.count == len(brute_force(space))
+
+
+@settings(max_examples=examples(150), deadline=None)
+@given(layered_spaces())
+def test_the_count_is_that_of_all_points_where_much_is_computed(space: SearchSpace) -> None:
+    counted, rows = CountedPoints.of(space), Sampler(space).all_rows(100_000)
+    assert counted is not None
+    assert rows is not None
+    assert counted.count == len(rows)
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(layered_spaces(), st.integers(0, 5))
+def test_draws_are_valid_points_and_all_come(space: SearchSpace, seed: int) -> None:
+    sampler = Sampler(space)
+    rows = sampler.all_rows(100_000)
+    assert rows is not None
+    drawn = sampler.independent_draws(40 * len(rows) + 5, np.random.default_rng(seed))
+    assert drawn is not None
+    assert len(drawn) == (40 * len(rows) + 5 if len(rows) else 0)
+    assert {*map(tuple, drawn.tolist())} == {*map(tuple, rows.tolist())}
+
+
+@pytest.mark.parametrize("space", [SMALL, pair_space(extent=720, limit=720)])
+def test_draws_are_uniform(space: SearchSpace) -> None:
+    sampler = Sampler(space)
+    assert sampler.counted is not None
+    count = sampler.counted.count
+    assert _chi_square(sampler, np.full(count, 1 / count), None) < _FAR_OUT
+
+
+def test_draws_follow_weights() -> None:
+    sampler = Sampler(SMALL)
+    rows, at = sampler.all_rows(100_000), sampler.names.index("tile_h")
+    assert rows is not None
+    weight = np.where(rows[:, at] == 2, 5.0, 1.0) * (rows[:, at] != 1)
+    weights = {"tile_h": {1: 0.0, 2: 5.0}}
+    assert _chi_square(sampler, weight / weight.sum(), weights) < _FAR_OUT
+
+
+def test_where_all_weigh_nothing_none_is_drawn() -> None:
+    nothing = {"tile_h": dict.fromkeys(range(9), 0.0)}
+    drawn = Sampler(SMALL).independent_draws(5, np.random.default_rng(0), nothing)
+    assert drawn is not None
+    assert not len(drawn)
+
+
+def test_an_empty_space_has_no_points() -> None:
+    sampler = Sampler(empty_space())
+    assert str(sampler.size()) == "0"
+    drawn = sampler.independent_draws(5, np.random.default_rng(0))
+    assert drawn is not None
+    assert not len(drawn)
+
+
+def test_a_space_that_takes_too_many_edges_is_not_counted() -> None:
+    assert CountedPoints.of(SMALL, most_edges=20) is None
+    assert CountedPoints.of(SMALL, most_edges=10_000) is not None
+
+
+def test_a_size_that_cannot_be_counted_is_about_right(monkeypatch: pytest.MonkeyPatch) -> None:
+    sampler = Sampler(conv_like_space())
+    exactly = sampler.size()
+    monkeypatch.setattr(Sampler, "counted", None)
+    about = Sampler(sampler.space).size()
+    assert str(exactly) == "22 956"
+    assert str(about).startswith("about 2.")
+    assert not about.is_exact
+
+
+def _chi_square(
+    sampler: Sampler,
+    share: NDArray[np.float64],
+    weights: Weights | None,
+) -> float:
+    """By how many of its standard deviations the statistic is above its mean."""
+    rows = sampler.all_rows(100_000)
+    assert rows is not None
+    n = 20 * len(rows)
+    drawn = sampler.independent_draws(n, np.random.default_rng(0), weights)
+    assert drawn is not None
+    seen = Counter(map(tuple, drawn.tolist()))
+    counts = np.asarray([seen[tuple(row)] for row in rows.tolist()])
+    assert not counts[share == 0].any()
+    counts, share = counts[share > 0], share[share > 0]
+    freedom = len(share) - 1
+    statistic = float(((counts - n * share) ** 2 / (n * share)).sum())
+    return float((statistic - freedom) / np.sqrt(2 * freedom))
