@@ -16,7 +16,8 @@ class RandomSearch:
     """Learns nothing from trials but what not to ask again."""
 
     def __init__(self, space: SearchSpace, seed: int) -> None:
-        self._candidates = CandidatePool(Sampler(space), np.random.default_rng(seed))
+        rng = np.random.default_rng(seed)
+        self._candidates = CandidatePool(Sampler(space), rng, is_uniform=True)
 
     def ask(self, n: int) -> list[Point]:
         return self._candidates.take(self._candidates.sample(n))
