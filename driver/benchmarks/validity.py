@@ -131,8 +131,8 @@ def _tasks(args: argparse.Namespace) -> Iterator[LayerTask]:
 
 
 def _size(workload: Workload, target: Target) -> float:
-    """About how many points a space has; exactly where these are few."""
-    return Sampler(generate(workload, target).space).survey(np.random.default_rng(0))[1]
+    """How many points a space has."""
+    return Sampler(generate(workload, target).space).size().points
 
 
 def _shares(total: int, sizes: Sequence[float]) -> list[int]:

@@ -130,7 +130,8 @@ def _listing(args: argparse.Namespace, rows: list[Listed], target: Target) -> in
                 "place": row.place,
                 "steps": row.steps,
                 "macs": row.macs,
-                "points": size,
+                "points": None if size is None else size.points,
+                "points_are_exact": None if size is None else size.is_exact,
                 "workload": json.loads(row.workload.to_json()),
             }
             for row, size in zip(rows, points, strict=True)
@@ -144,7 +145,7 @@ def _listing(args: argparse.Namespace, rows: list[Listed], target: Target) -> in
             str(len(row.steps)),
             f"{row.macs:,}".replace(",", " "),
             f"{100 * row.macs / total:.1f} %",
-            "-" if size is None else f"{size:.0f}" if size < 1e4 else f"{size:.1e}",
+            "-" if size is None else str(size),
             row.steps[0],
         )
         for row, size in zip(rows, points, strict=True)

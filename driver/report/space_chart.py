@@ -66,7 +66,7 @@ def _table(rows: Sequence[SpaceRow]) -> str:
             (
                 escape(row.workload),
                 short(row.all_points),
-                ("" if row.is_exact else "about ") + short(row.valid_points),
+                _valid(row),
                 count(row.measured),
                 count(row.failed) if row.failed else "",
                 "" if rank is None else f"{rank:.3f}",
@@ -76,6 +76,11 @@ def _table(rows: Sequence[SpaceRow]) -> str:
             )
         )
     return table((*head, "what decides"), cells)
+
+
+def _valid(row: SpaceRow) -> str:
+    exactly = count(round(row.valid_points))
+    return exactly if row.is_exact else f"about {short(row.valid_points)}"
 
 
 def _deciding(row: SpaceRow) -> str:

@@ -221,8 +221,8 @@ class RunPass:
         )
 
     def _spaces(self) -> tuple[SpaceRow, ...]:
-        seed, tasks = self._settings.seed, self._prepared.tasks.values()
-        return tuple(space_row(task, trials_of(task, self._store), seed) for task in tasks)
+        tasks = self._prepared.tasks.values()
+        return tuple(space_row(task, trials_of(task, self._store)) for task in tasks)
 
     def _write(
         self, summary: RunSummary, chosen: Sequence[ChosenSchedule], done: Finished | None

@@ -21,19 +21,15 @@ _LEAST_SHARE: Final = 0.01
 """Below it a variable decides nothing."""
 
 
-def space_row(task: Task, trials: Sequence[Trial], seed: int) -> SpaceRow:
-    """The row of one task; its trials in the order in which they were asked for.
-
-    Args:
-        seed: of the estimate of how many points are valid, where they are too many to count.
-    """
+def space_row(task: Task, trials: Sequence[Trial]) -> SpaceRow:
+    """The row of one task; its trials in the order in which they were asked for."""
     sampler = Sampler(task.space)
-    seen, valid = sampler.survey(np.random.default_rng(seed))
+    size = sampler.size()
     return SpaceRow(
         workload=task.name,
         all_points=math.prod(float(len(v.domain)) for v in task.space.tunables),
-        valid_points=valid,
-        is_exact=len(seen) == valid,
+        valid_points=size.points,
+        is_exact=size.is_exact,
         measured=len(trials),
         failed=sum(trial.status is not Status.OK for trial in trials),
         predictions=tuple(_predictions(sampler, trials)),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-import numpy as np
 from tilefarm.errors import SettingsError
 from tilefarm.plural import plural
 from tilefarm.target import Target
@@ -13,7 +12,7 @@ from tilefarm.workload import Workload
 
 from compile_worker.space import generate
 from driver.network import Network, is_searched
-from tuner.sampler import Sampler
+from tuner.sampler import Sampler, SpaceSize
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,9 +77,8 @@ def _readings(rows: Sequence[Listed], words: str) -> Iterator[list[Listed]]:
     yield [row for row in rows if words == row.workload.operator]
 
 
-def points_in_space(workload: Workload, target: Target) -> float | None:
-    """About how many schedules there are to choose from; None where there is no space."""
+def points_in_space(workload: Workload, target: Target) -> SpaceSize | None:
+    """How many schedules there are to choose from; None where there is no space."""
     if not is_searched(workload, target):
         return None
-    sampler = Sampler(generate(workload, target).space)
-    return sampler.survey(np.random.default_rng(0))[1]
+    return Sampler(generate(workload, target).space).size()

@@ -22,9 +22,8 @@ def space_lines(workload: Workload, target: Target) -> Iterator[str]:
     if points is None:
         return
     made = generate(workload, target)
-    count = f"{points:.0f}" if points < 1e4 else f"about {points:.1e}"
     tunables = made.space.tunables
-    yield f"space: {count} schedules, by {plural(len(tunables), 'variable')}"
+    yield f"space: {points} schedules, by {plural(len(tunables), 'variable')}"
     width = max(len(each.name) for each in tunables) if tunables else 0
     for each in tunables:
         yield f"  {each.name:{width}}  {_values(each)}; {_value(each, made.default[each.name])}"

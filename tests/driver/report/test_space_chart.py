@@ -10,7 +10,7 @@ from driver.report.summary import SpaceRow
 ROW = SpaceRow(
     workload="conv<2d>",
     all_points=1536.0,
-    valid_points=601.0,
+    valid_points=1216.0,
     is_exact=True,
     measured=4,
     failed=1,
@@ -38,7 +38,15 @@ def test_ranks_are_compared(
 
 def test_a_space_has_a_row_and_its_trials_have_dots() -> None:
     section = space_section([ROW])
-    cells = ("conv&lt;2d&gt;", "1.54k", "601", "1.000", "10.0%", "25.0%", "slots 84%, tile_oh 50%")
+    cells = (
+        "conv&lt;2d&gt;",
+        "1.54k",
+        "1\u202f216",
+        "1.000",
+        "10.0%",
+        "25.0%",
+        "slots 84%, tile_oh 50%",
+    )
     assert all(f">{cell}</td>" in section for cell in cells)
     assert "conv<2d>" not in section
     assert section.count("<circle") == len(ROW.predictions) + 1

@@ -31,18 +31,17 @@ def test_predictions_are_those_of_the_space() -> None:
     task = task_of(RESNET18["C11"].workload(sim), sim, count=1, macs=1, seed=0)
     points = [dict(p) for p in Sampler(task.space).sample(3, np.random.default_rng(1))]
     trials = [_trial(task, points[0], 1000), _trial(task, points[1], None)]
-    row = space_row(task, [*trials, _trial(task, points[2], 3000)], seed=0)
+    row = space_row(task, [*trials, _trial(task, points[2], 3000)])
     assert row.predictions == (
         (1, points[0][ESTIMATE] / 4, 1000.0),
         (3, points[2][ESTIMATE] / 4, 3000.0),
     )
     assert (row.measured, row.failed) == (3, 1)
-    assert row.all_points > 50 * row.valid_points > 0
-    assert not row.is_exact
+    assert (row.all_points, row.valid_points, row.is_exact) == (1_327_104, 14_167, True)
 
 
 def test_a_small_space_is_counted() -> None:
-    row = space_row(toy_task(1, 12), [], seed=0)
+    row = space_row(toy_task(1, 12), [])
     assert (row.all_points, row.valid_points, row.is_exact) == (6.0, 6.0, True)
     assert not row.predictions
     assert not row.deciding

@@ -90,7 +90,8 @@ def test_only_layers_have_points() -> None:
     assert points_in_space(EXAMPLES["softmax"], SIM) is None
     found = points_in_space(WORKS[2], SIM)
     assert found is not None
-    assert found > 1
+    assert found.points > 1
+    assert found.is_exact
 
 
 def test_a_layer_without_room_on_the_accelerator_is_one_of_the_processor() -> None:
