@@ -31,6 +31,12 @@ def nothing_to_choose(workload: Workload, target: Target) -> None:
     del workload, target
 
 
+def nothing_counted(func: Func, target: Target) -> dict[str, float]:
+    """The features of a machine whose kernels nobody counts."""
+    del func, target
+    return {}
+
+
 def nobody_knows(workload: Workload, target: Target) -> Bounds:
     """The bounds of a machine that has no estimate."""
     del workload, target
@@ -57,7 +63,7 @@ class Machine:
         passes: lowering from scheduled loops to what `build` takes.
         text: (lowered function, symbol, target) -> what it is before it becomes bytes, to read.
         build: (lowered function, symbol, target) -> the bytes of an artifact.
-        features: (lowered function, target) -> what it will do, counted by name.
+        features: (lowered function, target) -> what it will do, counted by name, for cost models.
         space: (workload, target) -> what there is to choose; None where a workload is compiled as
             it is. A SpaceError says why not even the smallest tiles fit.
         bounds: (workload, target) -> cycles that no schedule goes below.
@@ -68,7 +74,7 @@ class Machine:
     passes: tuple[Pass, ...]
     text: Callable[[Func, str, Target], str]
     build: Callable[[Func, str, Target], bytes]
-    features: Callable[[Func, Target], dict[str, float]]
+    features: Callable[[Func, Target], dict[str, float]] = nothing_counted
     space: Callable[[Workload, Target], Generated | None] = nothing_to_choose
     bounds: Callable[[Workload, Target], Bounds] = nobody_knows
     program: Program = kernels_alone

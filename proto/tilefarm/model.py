@@ -64,6 +64,11 @@ class Memory:
         """How many addresses there are."""
         return self.nbytes // self.alignment
 
+    @property
+    def elements(self) -> int:
+        """How many elements of a tensor are at one address."""
+        return self.alignment // self.dtypes[0].nbytes
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineModel:

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from kit.kernels.scripts import SCRIPTS, script_of
 from kit.networks.onnx_models import model, saved
+from kit.recipes import RECIPES, ROOT, Recipe
 from onnx import helper
 from tilefarm.artifact import Artifact, CompileJob
 from tilefarm.digest import Digest
@@ -60,6 +61,39 @@ def example(readme: Path, language: str, word: str) -> str:
     blocks = re.findall(rf"```{language}\n(.*?)```", readme.read_text(), re.DOTALL)
     (found,) = [str(block) for block in blocks if word in block]
     return found
+
+
+MOST_LINES: Final = 40
+
+
+@pytest.mark.parametrize("recipe", RECIPES.values(), ids=RECIPES)
+def test_a_recipe_is_a_page_whose_code_runs(recipe: Recipe, tmp_path: Path) -> None:
+    lines = len(recipe.text.splitlines())
+    assert lines <= MOST_LINES, (
+        f"{recipe.name} takes {lines} lines: a section each, or a smaller API"
+    )
+    language, code = recipe.code
+    if language == "json":
+        (tmp_path / "mine.json").write_text(code)
+        assert usable_target(str(tmp_path / "mine.json"))
+    else:
+        assert recipe.run(tmp_path)
+
+
+def test_whatever_can_be_added_has_a_recipe() -> None:
+    assert RECIPES.keys() >= {
+        *(f"compile_worker: {each}" for each in ("operator", "primitive", "pass", "machine")),
+        *(
+            f"driver/network: {each}"
+            for each in ("operator", "generation rule", "pass", "intrinsic")
+        ),
+        *("driver: board", "driver/benchmarks: benchmark", "tuner: proposer"),
+    }
+    contributing = (ROOT / ".github" / "CONTRIBUTING.md").read_text()
+    for name in RECIPES:
+        folder, _, what = name.partition(": ")
+        assert f"({'../' + folder}/README.md" in contributing, folder
+        assert re.search(rf"\ban? .*\b{what}\b", contributing), what
 
 
 def test_a_board(tmp_path: Path) -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
 
 import numpy as np
 import pytest
+from kit.recipes import RECIPES
 from kit.search.toy_spaces import (
     conv_like_cycles,
     conv_like_space,
@@ -30,8 +29,6 @@ from tuner.proposer import Proposer
 from tuner.sampler import Sampler
 
 from .proposer_suite import Make, ProposerSuite
-
-README: Final = Path(__file__).resolve().parents[2] / "tuner" / "README.md"
 
 
 class TestRandom(ProposerSuite):
@@ -88,11 +85,8 @@ class TestReadme(ProposerSuite):
     """The proposer that the README shows how to write."""
 
     @pytest.fixture
-    def make(self) -> Make:
-        (example,) = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
-        names: dict[str, Any] = {}
-        exec(example, names)
-        made: Make = names["NearTheBest"]
+    def make(self, tmp_path: Path) -> Make:
+        made: Make = RECIPES["tuner: proposer"].run(tmp_path)["NearTheBest"]
         return made
 
 

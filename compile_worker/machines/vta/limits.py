@@ -15,14 +15,13 @@ from tilefarm.target import Target
 from tilefarm.vta_isa import GEMM, INSTRUCTION_BITS, TRANSFER
 
 from compile_worker.errors import Violation
+from compile_worker.ir.instructions import PAD_LIMIT
 from compile_worker.ir.stmt import HardwareLoop, MicroOp
 
-SramScope: TypeAlias = Literal["inp", "wgt", "acc"]
 Engine: TypeAlias = Literal["gemm", "alu"]
 
 MOST_ROWS: Final = TRANSFER.field("y_size").values[-1]
 MOST_STRIDE: Final = TRANSFER.field("x_stride").values[-1]
-MOST_PAD: Final = TRANSFER.field("y_pad_0").values[-1]
 MOST_ITERATIONS: Final = GEMM.field("iter_out").values[-1]
 """The largest values of instruction fields; columns, all pads and both loops have the same ones."""
 
@@ -33,22 +32,6 @@ QUEUE_RESERVE: Final = 6
 
 NEVER: Final = 1 << 30
 """Distance between two writes that never meet."""
-
-
-def scope_depth(target: Target, scope: SramScope) -> int:
-    """Elements that one on-chip memory holds."""
-    vta = target.geometry
-    return {"inp": vta.inp_depth, "wgt": vta.wgt_depth, "acc": vta.acc_depth}[scope]
-
-
-def scope_fits(target: Target, scope: SramScope, elements: int) -> Violation | None:
-    """Whether everything that lives in one memory at once, all slots included, fits into it."""
-    depth = scope_depth(target, scope)
-    if elements <= depth:
-        return None
-    return Violation(
-        f"{scope}_sram", f"{plural(elements, 'element')} in {scope}, which holds {depth}"
-    )
 
 
 def uop_capacity(target: Target) -> int:
@@ -128,8 +111,8 @@ def dma_fields_fit(
             return Violation("dma_fields", f"{value} {name} in one copy, not 1 to {MOST_ROWS}")
     if not 0 <= stride <= MOST_STRIDE:
         return Violation("dma_fields", f"row stride {stride} in one copy, not 0 to {MOST_STRIDE}")
-    if not all(0 <= pad <= MOST_PAD for pad in pads):
-        return Violation("dma_fields", f"padding {pads} in one copy, each 0 to {MOST_PAD}")
+    if not all(0 <= pad <= PAD_LIMIT for pad in pads):
+        return Violation("dma_fields", f"padding {pads} in one copy, each 0 to {PAD_LIMIT}")
     return None
 
 
@@ -141,8 +124,8 @@ def loop_fields_fit(
     engine: Engine = "gemm",
 ) -> Violation | None:
     """Whether loops fit an instruction's fields and every index stays inside its memory."""
-    acc, wgt = scope_depth(target, "acc"), scope_depth(target, "wgt")
-    src = scope_depth(target, "inp") if engine == "gemm" else acc
+    acc, wgt = target.geometry.acc_depth, target.geometry.wgt_depth
+    src = target.geometry.inp_depth if engine == "gemm" else acc
     for loop in loops:
         if not 1 <= loop.extent <= MOST_ITERATIONS:
             return Violation(

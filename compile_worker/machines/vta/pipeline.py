@@ -8,7 +8,6 @@ from compile_worker.ir.verify import Stage
 from compile_worker.machines.vta.passes.chain_sums import chain_sums
 from compile_worker.machines.vta.passes.check_guards import check_guards
 from compile_worker.machines.vta.passes.check_instructions import check_instructions
-from compile_worker.machines.vta.passes.check_memories import check_memories
 from compile_worker.machines.vta.passes.insert_tokens import insert_tokens
 from compile_worker.machines.vta.passes.keep_vectors import keep_vectors
 from compile_worker.machines.vta.passes.lower_alu import lower_alu
@@ -16,28 +15,21 @@ from compile_worker.machines.vta.passes.lower_dma import lower_dma
 from compile_worker.machines.vta.passes.lower_gemm import lower_gemm
 from compile_worker.machines.vta.passes.merge_in_place import merge_in_place
 from compile_worker.machines.vta.passes.part_stores import part_stores
-from compile_worker.machines.vta.passes.place_sram import place_sram
 from compile_worker.machines.vta.passes.rotate_slots import rotate_slots
 from compile_worker.machines.vta.passes.rounded_starts import rounded_starts
 from compile_worker.machines.vta.passes.skip_rows import skip_rows
 from compile_worker.machines.vta.passes.spread_loads import spread_loads
 from compile_worker.machines.vta.passes.stagger_stores import stagger_stores
-from compile_worker.passes.compact_buffers import compact_buffers
-from compile_worker.passes.decompose_reductions import decompose_reductions
+from compile_worker.passes.check_memories import check_memories
 from compile_worker.passes.flatten import flatten
-from compile_worker.passes.fuse_reductions import fuse_reductions
-from compile_worker.passes.inline_stages import inline_stages
+from compile_worker.passes.nest_passes import NEST_PASSES
+from compile_worker.passes.place_sram import place_sram
 from compile_worker.passes.rewrite_storage import rewrite_storage
-from compile_worker.passes.sink_lanes import sink_lanes
 from compile_worker.passes.unroll_loops import unroll_loops
 from compile_worker.pipeline import Pass, simplify_pass
 
 VTA_PASSES: Final[tuple[Pass, ...]] = (
-    Pass("inline_stages", inline_stages, Stage.SCHEDULED),
-    Pass("fuse_reductions", fuse_reductions, Stage.SCHEDULED),
-    Pass("sink_lanes", sink_lanes, Stage.SCHEDULED),
-    Pass("decompose_reductions", decompose_reductions, Stage.DECOMPOSED),
-    Pass("compact_buffers", compact_buffers, Stage.DECOMPOSED),
+    *NEST_PASSES,
     Pass("skip_rows", skip_rows, Stage.DECOMPOSED),
     Pass("merge_in_place", merge_in_place, Stage.DECOMPOSED),
     Pass("chain_sums", chain_sums, Stage.DECOMPOSED),

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import MappingProxyType
 
 import numpy as np
 import pytest
 from kit.kernels.nests import EXAMPLES, SIM, dense, inputs_of, with_epilogue
+from kit.recipes import RECIPES
 from tilefarm.artifact import Artifact, BuildFailure, CompileJob
 from tilefarm.errors import TargetError
 from tilefarm.model import MachineModel
 from tilefarm.space import violations
 from tilefarm.target import Target
-from tilefarm.trace import Trace
+from tilefarm.trace import Step, Trace
 from tilefarm.workload import Workload
 
 from compile_worker.compiler import compile_kernel
 from compile_worker.ir.interpret import interpret
+from compile_worker.ir.parser import parse
 from compile_worker.machines.known import MACHINES
 from compile_worker.schedule import replay
 from compile_worker.space import generate
@@ -44,7 +47,7 @@ def test_valid_points_compute_what_the_nest_means(name: str, whole: int) -> None
     made = compiled(work, spaces.trace({"whole": whole}))
     if broken := violations(spaces.space, spaces.completed({"whole": whole})):
         assert isinstance(made, BuildFailure)
-        assert (made.stage, [made.constraint]) == ("check_room", broken)
+        assert (made.stage, [made.constraint]) == ("check_memories", broken)
         return
     assert isinstance(made, Artifact), made
     arrays = {name: each % 9 - 4 for name, each in inputs_of(work).items()}
@@ -69,10 +72,10 @@ def test_its_memories_are_schedules_memories_there_and_nowhere_else() -> None:
 def test_points_without_room_are_there_too() -> None:
     made = generate(DENSE, TARGET, machines=ALL)
     broken = [violations(made.space, made.completed({"whole": whole})) for whole in (0, 1)]
-    assert broken == [[], ["near_room"]]
+    assert broken == [[], ["near_sram"]]
     found = compiled(DENSE, made.trace({"whole": 1}))
     assert isinstance(found, BuildFailure)
-    assert "near, which has 1024" in found.why
+    assert "near, which holds 1024" in found.why
 
 
 def test_it_has_nothing_to_choose_for_other_operators() -> None:
@@ -100,3 +103,24 @@ def test_a_target_without_an_accelerator_runs_everything_on_its_processor() -> N
     assert b"VTA" in beside.code, "the names of what it calls"
     assert b"VTA" not in alone.code
     assert alone.features == beside.features
+
+
+def test_the_machine_of_the_readme_compiles_what_fits_its_memory(tmp_path: Path) -> None:
+    names = RECIPES["compile_worker: machine"].run(tmp_path)
+    machines, target = names["machines"], names["target"]
+
+    def near(work: Workload) -> Artifact | BuildFailure:
+        copies = Trace(tuple(Step("cache_read", (each.name, "near")) for each in work.inputs))
+        job = CompileJob(workload=work, trace=copies, target=target)
+        return compile_kernel(job, machines=machines)
+
+    made = near(KERNELS["addition"])
+    assert isinstance(made, Artifact), made
+    symbol, loops = made.code.decode().split(":\n", 1)
+    assert (symbol,) == made.symbols
+    arrays = inputs_of(KERNELS["addition"])
+    wanted = interpret(nest_of(KERNELS["addition"], target), arrays)["out"]
+    np.testing.assert_array_equal(interpret(parse(loops), arrays)["out"], wanted)
+    refused = near(DENSE)
+    assert isinstance(refused, BuildFailure)
+    assert refused.constraint == "near_sram"

@@ -11,7 +11,6 @@ An artifact is these instructions as JSON. Nothing of the compiler knows this ma
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import partial
 from math import prod
@@ -27,17 +26,17 @@ from tilefarm.trace import Step
 from tilefarm.workload import TensorSpec, Workload
 
 from compile_worker.draft import Draft
-from compile_worker.errors import Violation, require
 from compile_worker.generated import Generated
+from compile_worker.ir.annotations import BASE
 from compile_worker.ir.evaluate import evaluate
 from compile_worker.ir.expr import Add, Buffer, Cast, Const, Expr, Load, Max, Min, Mul, Var
 from compile_worker.ir.func import Func
 from compile_worker.ir.stmt import Alloc, Block, For, Seq, Stmt, Store
 from compile_worker.ir.verify import Stage
-from compile_worker.ir.visit import find
 from compile_worker.machine import Machine
-from compile_worker.passes.compact_buffers import compact_buffers
-from compile_worker.passes.decompose_reductions import decompose_reductions
+from compile_worker.passes.check_memories import check_memories
+from compile_worker.passes.nest_passes import NEST_PASSES
+from compile_worker.passes.place_sram import place_sram
 from compile_worker.pipeline import Pass
 
 BOTH: Final = ("mover", "lanes")
@@ -86,24 +85,13 @@ def space(work: Workload, target: Target) -> Generated | None:
     rows = [(i, room(work.inputs, at), 3 * room(work.outputs, at)) for i, at in enumerate(cuts)]
     draft.table("room", ("whole",), ("near", "wide"), rows)
     for memory in target.model.memories:
-        draft.at_most(f"{memory.name}_room", memory.name, memory.depth)
+        draft.at_most(f"{memory.name}_sram", memory.name, memory.depth)
     return Generated(draft.space(work.operator, 1, {"whole": 0}), partial(steps, work))
-
-
-def check_room(func: Func, target: Target) -> Func:
-    """Refuse what the memories cannot hold; changes nothing."""
-    for memory in target.model.memories:
-        here = [each.buffer for each in find(func, Alloc) if each.buffer.scope == memory.name]
-        if (elements := sum(prod(buffer.shape) for buffer in here)) > memory.depth:
-            why = f"{elements} elements in {memory.name}, which has {memory.depth}"
-            require("check_room", Violation(f"{memory.name}_room", why))
-    return func
 
 
 def instructions(func: Func) -> list[Operand]:
     """What a lowered function is here: all loops but the innermost run, each of these is one."""
-    first: dict[Buffer, int] = {}
-    used: Counter[str] = Counter()
+    first: dict[Buffer, int | None] = {}
 
     def operand(expr: Expr | Store, at: Mapping[Var, int], var: Var) -> Operand:
         match expr:
@@ -114,16 +102,14 @@ def instructions(func: Func) -> list[Operand]:
             case Load(buffer, index) | Store(buffer, index):
                 ats = [[int(evaluate(e, {**at, var: i}, {})) for e in index] for i in (0, 1)]
                 start, then = (np.ravel_multi_index(each, buffer.shape, "clip") for each in ats)
-                name = buffer.name if buffer.scope == "dram" else buffer.scope
-                return [name, first.get(buffer, 0) + int(start), int(then - start)]
+                name = buffer.scope if buffer.on_chip else buffer.name
+                return [name, (first.get(buffer) or 0) + int(start), int(then - start)]
         raise TypeError(f"no operand is {expr}")
 
     def select(stmt: Stmt, at: Mapping[Var, int]) -> Iterator[Operand]:
         match stmt:
             case Alloc(buffer, body):
-                if buffer not in first:  # a loop comes here again
-                    first[buffer] = used[buffer.scope]
-                    used[buffer.scope] += prod(buffer.shape)
+                first[buffer] = BASE.of(stmt)
                 yield from select(body, at)
             case Seq(stmts):
                 yield from (each for part in stmts for each in select(part, at))
@@ -177,9 +163,9 @@ def run(code: bytes, arrays: Mapping[str, NDArray[Any]]) -> None:
 TOY: Final = Machine(
     kind="toy",
     passes=(
-        Pass("decompose_reductions", decompose_reductions, Stage.DECOMPOSED),
-        Pass("compact_buffers", compact_buffers, Stage.DECOMPOSED),
-        Pass("check_room", check_room, Stage.DECOMPOSED),
+        *NEST_PASSES,
+        Pass("check_memories", check_memories, Stage.DECOMPOSED),
+        Pass("place_sram", place_sram, Stage.PLACED),
     ),
     space=space,
     text=lambda func, symbol, target: "\n".join(map(str, instructions(func))),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from kit.kernels.nests import EXAMPLES, SIM, nest
+from kit.recipes import RECIPES
 from tilefarm.artifact import Artifact, BuildFailure, CompileJob
 from tilefarm.target import Target
 from tilefarm.trace import Trace
@@ -23,7 +23,6 @@ from compile_worker.machines.known import MACHINES
 from compile_worker.pipeline import Pass, PassError
 
 CPU = MACHINES["cpu"].passes
-README = Path(__file__).resolve().parents[3] / "compile_worker" / "README.md"
 
 
 def same(func: Func, target: Target) -> Func:
@@ -99,11 +98,8 @@ def test_a_pass_that_cannot_go_there_is_told_what_can(case: str) -> None:
     assert str(refused.value).startswith(why)
 
 
-def test_the_example_of_the_readme_does_what_it_says() -> None:
-    examples = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
-    (example,) = [each for each in examples if "with_pass" in each]
-    names: dict[str, Any] = {}
-    exec(example, names)
+def test_the_example_of_the_readme_does_what_it_says(tmp_path: Path) -> None:
+    names = RECIPES["compile_worker: pass"].run(tmp_path)
     kinds: dict[str, set[LoopKind]] = {}
 
     def watch(name: str, func: Func) -> None:

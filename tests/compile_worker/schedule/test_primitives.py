@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import pickle
-import re
 from pathlib import Path
-from typing import Any, Final
 
 import numpy as np
 import pytest
 from kit.golden import Golden
 from kit.kernels.nests import EXAMPLES, SIM, conv2d, inputs_of, nest
+from kit.recipes import RECIPES
 from tilefarm.errors import ScheduleError
 from tilefarm.trace import Argument, Step, Trace
 
@@ -25,8 +24,6 @@ from compile_worker.ir.visit import find
 from compile_worker.lowering import lower
 from compile_worker.schedule import PRIMITIVES, Schedule, replay
 from compile_worker.te import nest_of
-
-README: Final = Path(__file__).resolve().parents[3] / "compile_worker" / "README.md"
 
 Call = tuple[Argument, ...]
 
@@ -428,11 +425,8 @@ def test_what_is_remembered_of_one_is_not_taken_for_true() -> None:
         replay(steps([("split", "out_w", True)]), func, SIM)
 
 
-def test_the_example_of_the_readme_does_what_it_says() -> None:
-    examples = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
-    (example,) = [each for each in examples if "@primitive" in each]
-    names: dict[str, Any] = {}
-    exec(example, names)
+def test_the_example_of_the_readme_does_what_it_says(tmp_path: Path) -> None:
+    names = RECIPES["compile_worker: primitive"].run(tmp_path)
     work = EXAMPLES["affine"]
     before = Schedule(nest_of(work, SIM), SIM)
     after = names["mirror"](before, "out_w")

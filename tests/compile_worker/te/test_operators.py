@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from kit.examples import examples
 from kit.golden import Golden
 from kit.kernels import nests, numpy_operators
+from kit.recipes import RECIPES, ROOT
 from tilefarm.real import COMBINATIONS
 from tilefarm.real_arrays import combined
 from tilefarm.workload import OPERATORS, Workload
@@ -19,9 +20,11 @@ from compile_worker.ir.printer import show
 from compile_worker.lowering import lower
 from compile_worker.machines.cpu.features import features_of
 from compile_worker.te import nest_of
+from compile_worker.te.nest import nest
 from compile_worker.te.operators import STAGES
+from compile_worker.te.tensor import placeholder
 
-ROOT: Final = Path(__file__).resolve().parents[3]
+RECIPE: Final = RECIPES["compile_worker: operator"]
 
 
 def agrees_with_numpy(work: Workload, seed: int = 0) -> None:
@@ -39,9 +42,7 @@ def test_every_operator_has_a_nest_and_an_example() -> None:
 
 
 def test_an_operator_stands_where_the_readme_says() -> None:
-    text = (ROOT / "compile_worker" / "README.md").read_text()
-    page = text.split("## An operator of your own\n")[1].split("\n## ")[0]
-    rows = re.findall(r"^\| (`[^|]+`) \|", page, re.MULTILINE)
+    rows = re.findall(r"^\| (`[^|]+`) \|", RECIPE.text, re.MULTILINE)
     files = re.findall(r"`(.+?)`", " ".join(rows))
     assert len(files) > 10
     for name in files:
@@ -51,6 +52,13 @@ def test_an_operator_stands_where_the_readme_says() -> None:
             if path.is_file()
         ]
         assert re.search("lookup", file.read_text(), re.IGNORECASE), f"{name} has no lookup"
+
+
+def test_the_stages_that_the_readme_shows_are_those_of_the_operator(tmp_path: Path) -> None:
+    stages = RECIPE.run(tmp_path)["lookup"]
+    work = nests.EXAMPLES["lookup"]
+    inputs = [placeholder(spec) for spec in work.inputs]
+    assert nest(work.name, inputs, stages(work, inputs)).body is nest_of(work, nests.SIM).body
 
 
 @pytest.mark.parametrize("name", nests.EXAMPLES)

@@ -48,8 +48,8 @@ from compile_worker.ir.stmt import (
 )
 from compile_worker.machines.vta.passes.elements import unsupported
 from compile_worker.machines.vta.passes.steps import LoadSteps, before_the_last
-from compile_worker.machines.vta.passes.turns import homes, trips, turn
 from compile_worker.passes.nests import Loops, descend, of_kind
+from compile_worker.passes.turns import homes, trips, turn
 
 STAGE: Final = "insert_tokens"
 

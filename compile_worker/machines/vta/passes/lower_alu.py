@@ -16,10 +16,10 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from tilefarm.target import Target
-from tilefarm.vta_isa import ALU, AluOp
+from tilefarm.vta_isa import AluOp
 
 from compile_worker.errors import require
-from compile_worker.ir.accelerator import MOST_LEFT
+from compile_worker.ir.accelerator import IMMEDIATE, MOST_LEFT
 from compile_worker.ir.annotations import ALU as ALU_BLOCK
 from compile_worker.ir.expr import Add, Binary, Const, Expr, Load, Max, Min, Mul, Shr, Var, index
 from compile_worker.ir.func import Func
@@ -45,9 +45,8 @@ OPCODES: Final[Mapping[type[Expr], str]] = {
     Mul: AluOp.MUL.word,
 }
 
-_IMMEDIATE: Final = ALU.field("imm").values
 
-_POWERS: Final = tuple(1 << bits for bits in range(MOST_LEFT + 1) if 1 << bits in _IMMEDIATE)
+_POWERS: Final = tuple(1 << bits for bits in range(MOST_LEFT + 1) if 1 << bits in IMMEDIATE)
 """What accumulators are multiplied by where they are shifted to the left."""
 
 
@@ -123,7 +122,7 @@ def _parts(block: Block) -> tuple[Store, Binary, Expr]:
 def _immediate(block: Block, operation: Binary, operand: Expr) -> int | Expr | None:
     """An operand that is part of the instruction; None for an accumulator."""
     match operand:
-        case Const(value, _) if value in _IMMEDIATE:
+        case Const(value, _) if value in IMMEDIATE:
             return int(value)
         case Load(buffer, _) if buffer.scope == "acc":
             return None

@@ -20,6 +20,7 @@ from typing import Final
 from tilefarm.target import Target
 
 from compile_worker.errors import require
+from compile_worker.ir.accelerator import ON_CHIP
 from compile_worker.ir.annotations import ALU, DMA, TENSORIZE
 from compile_worker.ir.expr import Add, Cast, Const, Expr, Load, Select, Sub, Var
 from compile_worker.ir.expr import index as constant
@@ -69,9 +70,6 @@ class _Copy:
     inside: Expr | None
 
 
-CHIP: Final = frozenset({"inp", "wgt", "acc"})
-
-
 def lower_dma(func: Func, target: Target) -> Func:
     """Replace blocks marked {dma=...} by DMA instructions.
 
@@ -88,7 +86,7 @@ def lower_dma(func: Func, target: Target) -> Func:
 
 def _stay_off_the_chip(block: Block) -> None:
     for access in walk(block.body):
-        if isinstance(access, Load | Store) and access.buffer.scope in CHIP:
+        if isinstance(access, Load | Store) and access.buffer.scope in ON_CHIP:
             reached = f"{access.buffer.name} in {access.buffer.scope}"
             raise unsupported(STAGE, f"{block.name} runs on the host, which cannot reach {reached}")
 
@@ -140,7 +138,7 @@ def _copy(block: Block, extents: Mapping[Var, int]) -> _Copy:
         raise unsupported(STAGE, f"{block.name} moves lanes to other lanes")
     is_load = DMA.of(block) == "load"
     sram, dram = (to, source) if is_load else (source, to)
-    if sram.buffer.scope not in CHIP or dram.buffer.scope in CHIP:
+    if sram.buffer.scope not in ON_CHIP or dram.buffer.scope in ON_CHIP:
         way = f"{source.buffer.scope} to {to.buffer.scope}"
         raise unsupported(STAGE, f"{block.name} copies from {way}, not between memory and the chip")
     return _Copy("load" if is_load else "store", sram, dram, inside)

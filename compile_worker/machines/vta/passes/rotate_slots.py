@@ -18,7 +18,7 @@ from compile_worker.ir.node import Node
 from compile_worker.ir.stmt import Alloc, Ref
 from compile_worker.ir.visit import rewrite_statements
 from compile_worker.machines.vta.passes.elements import elements_of
-from compile_worker.machines.vta.passes.turns import homes, slot, trips
+from compile_worker.passes.turns import homes, slot, trips
 
 
 def rotate_slots(func: Func, target: Target) -> Func:

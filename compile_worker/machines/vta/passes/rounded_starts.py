@@ -23,6 +23,7 @@ from typing import Final
 
 from tilefarm.target import Target
 
+from compile_worker.ir.accelerator import IMMEDIATE
 from compile_worker.ir.annotations import COPIES
 from compile_worker.ir.expr import INDEX, Buffer, Const, Expr, Lt, Mul, index
 from compile_worker.ir.func import Func
@@ -37,11 +38,10 @@ from compile_worker.ir.stmt import (
     sequence,
 )
 from compile_worker.machines.vta.passes.elements import elements_of
-from compile_worker.machines.vta.passes.turns import slot, trips, turn
 from compile_worker.passes.nests import Loops, descend, of_kind
+from compile_worker.passes.turns import slot, trips, turn
 
 _EPILOGUE: Final = ("add", "shr", "max", "min")
-_IMMEDIATE: Final = range(-(1 << 15), 1 << 15)
 _STORED_BITS: Final = 8
 
 
@@ -63,7 +63,7 @@ def start_of(rounding: int, shift: int, low: int, high: int) -> Start | None:
         offset = multiple << _STORED_BITS
         value = rounding + (offset << shift)
         ends = (low + offset, high + offset)
-        if any(each not in _IMMEDIATE for each in (value, *ends)):
+        if any(each not in IMMEDIATE for each in (value, *ends)):
             continue
         if value >= max(0, *ends):
             return Start("max", value, offset)

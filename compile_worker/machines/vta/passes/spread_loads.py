@@ -22,8 +22,8 @@ from compile_worker.ir.affine import Affine
 from compile_worker.ir.expr import Add, And, Buffer, Const, Expr, Le, Lt, Mul, index
 from compile_worker.ir.func import Func
 from compile_worker.ir.stmt import Alloc, Dma, For, If, MicroKernel, Ref, Seq, Stmt, sequence
-from compile_worker.machines.vta.passes.turns import trips, turn
 from compile_worker.passes.nests import Loops, descend, of_kind
+from compile_worker.passes.turns import trips, turn
 
 LEAST: Final = 4
 """Elements that are worth a copy of their own."""

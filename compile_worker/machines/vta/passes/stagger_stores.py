@@ -27,7 +27,6 @@ from compile_worker.machines.vta.costs import Costs, costs_of
 from compile_worker.machines.vta.limits import uops_fit
 from compile_worker.machines.vta.passes.parts import Cut, part_of
 from compile_worker.machines.vta.passes.slots import recorded_keys
-from compile_worker.machines.vta.passes.turns import homes, trips
 from compile_worker.machines.vta.tile_stores import (
     FINER,
     EqualParts,
@@ -36,6 +35,7 @@ from compile_worker.machines.vta.tile_stores import (
     equal_parts,
 )
 from compile_worker.passes.nests import Loops, descend, of_kind
+from compile_worker.passes.turns import homes, trips
 
 
 @dataclass(frozen=True, slots=True)

@@ -151,7 +151,7 @@ def _memories(draft: Draft, layer: GemmLayer, target: Target) -> None:
     copies = {}
     if epilogue.out_planes > 1:
         copies[draft.prod("acc_copies", "tile_vectors", "acc_slots")] = 1
-    terms: dict[limits.SramScope, dict[str, int]] = {
+    terms: dict[str, dict[str, int]] = {
         "inp": {"inp_operand": 1},
         "wgt": {"wgt_operand": 1, "bias_tiles": 1},
         "acc": {"acc_tiles": 1, **lanes, **copies},
@@ -161,7 +161,7 @@ def _memories(draft: Draft, layer: GemmLayer, target: Target) -> None:
     for scope, parts in terms.items():
         constant = units if scope == "inp" else 0
         draft.total(f"{scope}_resident", parts, constant=constant)
-        depth = limits.scope_depth(target, scope)
+        depth = target.model.memory(scope).depth
         why = f"{scope.upper()} holds {depth} {named[scope]}"
         draft.at_most(f"{scope}_sram", f"{scope}_resident", depth, why=why)
 

@@ -80,7 +80,7 @@ def _images(draft: Draft, layer: VectorLayer, target: Target) -> None:
     draft.prod("inp_resident", "inp_elements", "slots")
     draft.constant("wgt_resident", len(layer.tiles))
     for scope, unit in (("inp", "vectors"), ("wgt", "tiles")):
-        depth = limits.scope_depth(target, "inp" if scope == "inp" else "wgt")
+        depth = target.model.memory(scope).depth
         why = f"{scope.upper()} holds {depth} {unit}"
         draft.at_most(f"{scope}_sram", f"{scope}_resident", depth, why=why)
 
@@ -98,7 +98,7 @@ def _accumulators(draft: Draft, layer: VectorLayer, target: Target) -> None:
             name = vectors_of(stage)
             counts[name] = counts.get(name, 0) + 1
     draft.total("acc_resident", counts)
-    depth = limits.scope_depth(target, "acc")
+    depth = target.geometry.acc_depth
     draft.at_most("acc_sram", "acc_resident", depth, why=f"ACC holds {depth} vectors")
 
 

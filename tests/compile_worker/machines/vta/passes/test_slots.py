@@ -20,7 +20,7 @@ from compile_worker.machines.vta.passes.slots import (
     digits_of,
     recorded_keys,
 )
-from compile_worker.machines.vta.passes.turns import slot, trips, turn
+from compile_worker.passes.turns import slot, trips, turn
 
 ACC = Buffer("acc", (8, 1, 16), DType.INT32, "acc")
 INP = Buffer("inp", (8, 1, 16), DType.INT8, "inp")

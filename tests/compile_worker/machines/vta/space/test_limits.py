@@ -16,6 +16,7 @@ from tilefarm.target import Limits
 from compile_worker.errors import Refused, Violation, require
 from compile_worker.ir.stmt import HardwareLoop, MicroOp
 from compile_worker.machines.vta import limits
+from compile_worker.passes.check_memories import memory_fits
 
 ONE = HardwareLoop(1, 0, 0, 0)
 
@@ -25,9 +26,10 @@ def name(violation: Violation | None) -> str:
 
 
 @pytest.mark.parametrize(("scope", "depth"), [("inp", 2048), ("wgt", 1024), ("acc", 2048)])
-def test_scopes(scope: limits.SramScope, depth: int) -> None:
-    assert limits.scope_fits(SIM, scope, depth) is None
-    violation = limits.scope_fits(SIM, scope, depth + 1)
+def test_memories(scope: str, depth: int) -> None:
+    memory = SIM.model.memory(scope)
+    assert memory_fits(memory, depth) is None
+    violation = memory_fits(memory, depth + 1)
     assert violation is not None
     assert violation.name == f"{scope}_sram"
     assert str(depth + 1) in violation.why
