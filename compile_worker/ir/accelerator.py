@@ -37,7 +37,7 @@ _ALU: Final[Mapping[str, Callable[[Array, Array], Array]]] = {
 MOST_LEFT: Final = 16
 """How far a shift by a negative constant goes to the left on every design."""
 
-_IMMEDIATE: Final = ALU.field("imm").values
+IMMEDIATE: Final = ALU.field("imm").values
 
 
 @dataclass(slots=True)
@@ -278,7 +278,7 @@ class _Numbers:
 def _immediate(kernel: MicroKernel, number: _Numbers) -> int:
     """The constant operand: a number of 16 bits, which the host may have read."""
     imm = number(kernel.imm) if isinstance(kernel.imm, Expr) else kernel.imm
-    if imm is None or imm not in _IMMEDIATE:
+    if imm is None or imm not in IMMEDIATE:
         raise InterpretError(f"{show(kernel)}: needs src, or imm of 16 bits")
     return imm
 

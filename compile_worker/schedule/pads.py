@@ -8,9 +8,10 @@ from compile_worker.ir.expr import Add, Const, Expr, Load, Lt, Max, Min, Select,
 from compile_worker.ir.func import Func
 from compile_worker.ir.stmt import Block, For, Stmt, Store
 from compile_worker.ir.visit import find
+from compile_worker.passes.nests import wrap
 from compile_worker.schedule.guards import serial
 from compile_worker.schedule.perfect import perfect, rebuilt
-from compile_worker.schedule.places import chain, loop_path, loop_target, replaced
+from compile_worker.schedule.places import loop_path, loop_target, replaced
 from compile_worker.schedule.schedule import Schedule, primitive
 
 
@@ -49,7 +50,7 @@ def _guarded(loop: For, inside: Expr) -> Stmt:
     if isinstance(block, Block) and loop.var in block.reductions and not nest.guards:
         neutral = _or_neutral(block, inside)
         if neutral is not None:
-            return chain(nest.loops[1:], neutral)
+            return wrap(nest.loops[1:], neutral)
     return rebuilt(nest.loops[1:], (*nest.guards, inside), block)
 
 

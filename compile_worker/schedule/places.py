@@ -187,13 +187,6 @@ def with_body(func: Func, body: Stmt) -> Func:
     return Func(func.name, func.params, body, func.attrs)
 
 
-def chain(loops: Sequence[For], body: Stmt) -> Stmt:
-    """The loops, outermost first, each with its kind and marks, around `body`."""
-    for loop in reversed(loops):
-        body = For(loop.var, loop.extent, body, loop.kind, loop.marks)
-    return body
-
-
 def rebind(
     stmt: Stmt,
     values: Mapping[Var, Expr],

@@ -11,13 +11,13 @@ from compile_worker.ir.expr import Buffer, Expr, Load, Var
 from compile_worker.ir.func import Func
 from compile_worker.ir.stmt import Block, For, Seq, Stmt
 from compile_worker.ir.visit import rewrite, substitute
+from compile_worker.passes.nests import wrap
 from compile_worker.schedule.guards import plain_store
 from compile_worker.schedule.places import (
     Path,
     block_path,
     block_target,
     blocks,
-    chain,
     in_sequence,
     loads,
     loop_path,
@@ -137,7 +137,7 @@ def shrunk(nest: Path, spans: Mapping[Var, AxisRange]) -> Stmt:
         )
         for loop in nest.loops
     ]
-    return chain(loops, rebind(nest.target, values))
+    return wrap(loops, rebind(nest.target, values))
 
 
 def _with_first(loop: For, stmt: Stmt, buffer: Buffer) -> For:

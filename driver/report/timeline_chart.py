@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from tilefarm.measurement import TimelineEvent
+from tilefarm.vta_isa import MODULES
 
 from driver.report.summary import KernelTimeline
 from driver.report.svg import AxisScale, box, drawing, label, legend, rulers
@@ -21,18 +22,17 @@ _COLOURS = {
     "store": "#059669",
     "other": "#d1d5db",
 }
-_MODULES = ("load", "compute", "store")
 _LEFT, _RIGHT, _TOP, _LANE = 80.0, 905.0, 34.0, 44.0
 _MOST_BARS = 6000
 
 
 def timeline_chart(timeline: KernelTimeline) -> str:
     """A lane a module; bars closer than a pixel are merged, so any kernel can be drawn."""
-    bottom = _TOP + _LANE * len(_MODULES)
+    bottom = _TOP + _LANE * len(MODULES)
     x = AxisScale(0, timeline.cycles, _LEFT, _RIGHT)
     parts = [*legend(_COLOURS.items(), _LEFT, apart=96), *rulers(x, _TOP, bottom)]
     parts.append(label(_RIGHT, bottom + 34, "cycles", text_anchor="end", class_="name"))
-    for row, module in enumerate(_MODULES):
+    for row, module in enumerate(MODULES):
         y = _TOP + _LANE * row
         events = [e for e in timeline.events if e.module == module]
         parts.append(label(_LEFT - 8, y + 26, module, text_anchor="end", class_="tick"))

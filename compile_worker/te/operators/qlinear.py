@@ -17,7 +17,7 @@ from tilefarm.workload import Workload
 from compile_worker.ir.expr import Buffer, Cast, Expr, Var
 from compile_worker.te.operators.elementwise import widened
 from compile_worker.te.operators.qlinear_results import by_channel
-from compile_worker.te.operators.window import pad_image, padded, scaled
+from compile_worker.te.operators.window import pad_image, padded, scaled, under_tap
 from compile_worker.te.tensor import Reduction, Tensor, compute, total
 
 QUAD: Final = 4
@@ -51,7 +51,7 @@ def qlinear_conv2d(workload: Workload, inputs: list[Tensor]) -> list[Tensor]:
 
         def product(ci: Var, kh: Var, kw: Var, q: Var, j: Var) -> Expr:
             tap, channel = (kw * together + j, q) if along_rows else (kw, q * together + j)
-            row, column = _pixel(workload, h, w, kh, tap)
+            row, column = under_tap(workload, h, w, kh, tap)
             pixel = widened(image[n, *g, ci, row, column, b, channel])
             return pixel * widened(weight[*g, co, ci, kh, kw, q, o, j])
 
@@ -67,7 +67,7 @@ def qlinear_conv2d(workload: Workload, inputs: list[Tensor]) -> list[Tensor]:
         n, *g, h, w, b, o = at
 
         def product(ci: Var, kh: Var, kw: Var, q: Var, j: Var) -> Expr:
-            row, column = _pixel(workload, h, w, kh, kw)
+            row, column = under_tap(workload, h, w, kh, kw)
             pixel = widened(image[n, *g, ci, row, column, b, q * together + j])
             return pixel * widened(zero[o, j])
 
@@ -107,7 +107,7 @@ def qlinear_depthwise2d(workload: Workload, inputs: list[Tensor]) -> list[Tensor
     def element(n: Var, co: Var, h: Var, w: Var, b: Var, o: Var) -> Reduction:
         def product(kh: Var, kw: Var, *rest: Var) -> Expr:
             *plane, j = rest
-            row, _ = _pixel(workload, h, w, kh, kw)
+            row, _ = under_tap(workload, h, w, kh, kw)
             column = scaled(w, across) + scaled(kw, further)
             tap = widened(taps[n, co, row, column, b, o, j])
             return tap * widened(weight[co, kh, kw, *plane, o, j])
@@ -148,10 +148,3 @@ def wide(workload: Workload, data: Tensor, pad: tuple[int, ...]) -> Tensor:
     assert stage is not None
     buffer = Buffer("wide", image.shape, DType.INT16, image.buffer.scope)
     return Tensor(buffer, replace(stage, value=Cast(DType.INT16, stage.value)))
-
-
-def _pixel(workload: Workload, h: Var, w: Var, kh: Expr, kw: Expr) -> tuple[Expr, Expr]:
-    """Row and column of a padded image under a tap of a window."""
-    down, across = workload.attr_ints("stride")
-    below, beside = workload.attr_ints("dilation")
-    return scaled(h, down) + scaled(kh, below), scaled(w, across) + scaled(kw, beside)

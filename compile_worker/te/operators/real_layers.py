@@ -10,7 +10,7 @@ from tilefarm.workload import Workload
 
 from compile_worker.ir.expr import INDEX, Add, Const, Expr, Max, Var
 from compile_worker.te.operators.real_words import output
-from compile_worker.te.operators.window import guarded, scaled, shifted, within
+from compile_worker.te.operators.window import guarded, shifted, under_tap, within
 from compile_worker.te.tensor import Reduction, Tensor, compute, total
 
 _ZERO: Final = Const(0, INDEX)
@@ -47,7 +47,7 @@ def real_conv2d(workload: Workload, inputs: list[Tensor]) -> list[Tensor]:
 
     def element(n: Var, g: Var, h: Var, w: Var, co: Var) -> Reduction:
         def product(ci: Var, kh: Var, kw: Var) -> Expr:
-            row, column = _pixel(workload, h, w, kh, kw)
+            row, column = under_tap(workload, h, w, kh, kw)
             return image[n, g, ci, row, column] * weight[g, ci, kh, kw, co]
 
         return total(DType.FLOAT32, {"ci": ci, "kh": kernel_h, "kw": kernel_w}, product)
@@ -68,7 +68,7 @@ def real_pool2d(workload: Workload, inputs: list[Tensor]) -> list[Tensor]:
 
     def element(c: Var, h: Var, w: Var) -> Reduction:
         def pixel(kh: Var, kw: Var) -> Expr:
-            return image[c, *_pixel(workload, h, w, kh, kw)]
+            return image[c, *under_tap(workload, h, w, kh, kw)]
 
         over = {"kh": kernel_h, "kw": kernel_w}
         return Reduction(combine, Const(start, DType.FLOAT32), over, pixel)
@@ -76,13 +76,6 @@ def real_pool2d(workload: Workload, inputs: list[Tensor]) -> list[Tensor]:
     axes = dict(zip("chw", workload.outputs[0].shape, strict=True))
     window = compute("window", axes, element)
     return [*before, window, output(workload, "c h w", lambda *at: window[at])]
-
-
-def _pixel(workload: Workload, h: Var, w: Var, kh: Var, kw: Var) -> tuple[Expr, Expr]:
-    """Row and column of a padded image under a tap of a window."""
-    down, across = workload.attr_ints("stride")
-    below, beside = workload.attr_ints("dilation")
-    return scaled(h, down) + scaled(kh, below), scaled(w, across) + scaled(kw, beside)
 
 
 def _padded(workload: Workload, image: Tensor, outside: float) -> list[Tensor]:

@@ -62,3 +62,10 @@ def padded(workload: Workload, image: Tensor, outside: int = 0) -> list[Tensor]:
     pad = workload.attr_ints("pad")
     in_planes = workload.data_planes > 1
     return [pad_image("padded", image, pad, outside, in_planes=in_planes)] if any(pad) else []
+
+
+def under_tap(workload: Workload, h: Var, w: Var, kh: Expr, kw: Expr) -> tuple[Expr, Expr]:
+    """Row and column of a padded image under a tap of a window."""
+    down, across = workload.attr_ints("stride")
+    below, beside = workload.attr_ints("dilation")
+    return scaled(h, down) + scaled(kh, below), scaled(w, across) + scaled(kw, beside)

@@ -7,17 +7,17 @@ import threading
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from tilefarm.errors import InfraError
 from tilefarm.threads import start_thread
 
+from compile_worker.codegen.pool import OPEN
 from driver.benchmarks.processor.kernels import aligned
 from driver.program.model import NetworkProgram
 
-_OPEN: Final = "tilefarm_open_pool"
 """Programs in which no kernel shares its work have no pool."""
 
 
@@ -55,7 +55,7 @@ class WholeProgram:
         self._handles = (ctypes.c_void_p * len(buffers))(*(each.ctypes.data for each in buffers))
         self._offsets = (ctypes.c_int64 * len(buffers))()
         threads = program.target.model.threads if threads is None else threads
-        self._threads = threads if hasattr(self._code, _OPEN) else 1
+        self._threads = threads if hasattr(self._code, OPEN) else 1
         self._is_closed = False
         self._begun = [threading.Semaphore(0) for _ in range(self._threads - 1)]
         self._broken: list[Exception] = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
@@ -196,8 +196,17 @@ class Assembly:
         )
         return copy
 
-    def network(self, outputs: tuple[NetworkOutput, ...]) -> Network:
-        """The network of everything added so far."""
+    def network(self, as_output: Callable[[str], str]) -> Network:
+        """The network of everything added so far; `as_output` gives the tensor of an output."""
+        outputs = tuple(
+            NetworkOutput(
+                name=output.name,
+                tensor=as_output(output.tensor),
+                shape=self._graph.tensors[output.tensor].shape,
+                grid=output.grid,
+            )
+            for output in self._graph.outputs
+        )
         return Network(
             name=self._graph.name,
             target=self._target,

@@ -6,7 +6,7 @@ from functools import partial
 
 from tilefarm.target import Target
 
-from driver.network.integer.network import Network, NetworkOutput
+from driver.network.integer.network import Network
 from driver.network.integer.qir import (
     Dequantize,
     QAdd,
@@ -136,14 +136,4 @@ class _Partitioner:
 
     def finish(self) -> Network:
         """The network of everything taken so far."""
-        return self._made.network(
-            tuple(
-                NetworkOutput(
-                    name=output.name,
-                    tensor=self._values.as_output(output.tensor),
-                    shape=self._graph.tensors[output.tensor].shape,
-                    grid=output.grid,
-                )
-                for output in self._graph.outputs
-            )
-        )
+        return self._made.network(self._values.as_output)

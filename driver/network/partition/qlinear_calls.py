@@ -41,7 +41,7 @@ from driver.network.partition.qlinear_weights import (
     zero_within_int8,
 )
 
-_WHY: Final = "as the quantized model defines it"
+WHY: Final = "as the quantized model defines it"
 _FEW: Final = 4
 """Channels of an image that is flattened in an order of its own."""
 
@@ -293,7 +293,7 @@ class LayerCalls:
             result=result,
             shape=shape,
             dtype=self._values.dtype(node.output),
-            why=_WHY,
+            why=WHY,
             macs=macs,
             behind=behind,
         )

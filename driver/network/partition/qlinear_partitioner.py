@@ -16,7 +16,7 @@ from compile_worker.isa import isa_of
 from driver.network.graph.grid import Grid
 from driver.network.graph.ir import Gather, IndexArray, Shape, Window
 from driver.network.integer.blocks import blocked_places, blocked_shape, channel_rows
-from driver.network.integer.network import Network, NetworkOutput
+from driver.network.integer.network import Network
 from driver.network.integer.qir import (
     QConcat,
     QGather,
@@ -49,7 +49,7 @@ from driver.network.partition.concat import channel_order
 from driver.network.partition.data_signs import with_data_of
 from driver.network.partition.layers import pool_attrs
 from driver.network.partition.layout_choice import ROW_MAJOR
-from driver.network.partition.qlinear_calls import LayerCalls
+from driver.network.partition.qlinear_calls import WHY, LayerCalls
 from driver.network.partition.qlinear_fusion import with_fused_operands
 from driver.network.partition.qlinear_layers import LANES
 from driver.network.partition.qlinear_requantization import (
@@ -62,7 +62,6 @@ from driver.network.partition.real_steps import add_real_steps
 from driver.network.partition.strided import strided_form
 from driver.network.partition.transposed_spread import with_spread_data
 
-_WHY: Final = "as the quantized model defines it"
 _MOVES: Final = "moves elements between lanes and pixels"
 
 
@@ -136,17 +135,7 @@ class _Partitioner:
 
     def finish(self) -> Network:
         """The network of everything taken so far."""
-        return self._made.network(
-            tuple(
-                NetworkOutput(
-                    name=output.name,
-                    tensor=self._values.as_output(output.tensor),
-                    shape=self._graph.tensors[output.tensor].shape,
-                    grid=output.grid,
-                )
-                for output in self._graph.outputs
-            )
-        )
+        return self._made.network(self._values.as_output)
 
     def _layer(self, node: QuantNode, op: QLinearLayer) -> None:
         """A layer, alone or with another operand."""
@@ -179,7 +168,7 @@ class _Partitioner:
             result=result,
             shape=shape,
             dtype=self._values.dtype(node.output),
-            why=_WHY,
+            why=WHY,
         )
 
     def _slice(self, node: QuantNode, op: QSlice) -> None:
@@ -317,7 +306,7 @@ class _Partitioner:
             result=result,
             shape=(z, i, j),
             dtype=op.to.dtype,
-            why=_WHY,
+            why=WHY,
             macs=z * i * j * k,
         )
 
@@ -340,7 +329,7 @@ class _Partitioner:
             result=tensor,
             shape=seen,
             dtype=self._values.dtype(node.output),
-            why=_WHY,
+            why=WHY,
         )
 
     def _lookup(self, node: QuantNode, op: QLinearLookup) -> None:
