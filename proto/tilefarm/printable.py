@@ -16,8 +16,9 @@ MOST_SHOWN: Final = 300
 """Characters of one name or reason; nobody reads on."""
 
 _COLOUR: Final = re.compile("\x1b\\[[0-9;]*m")
-_KEPT: Final = frozenset("\n\t\u202f")
+_KEPT: Final = "\n\t\u202f"
 """The last one is the narrow space between the digits of a long number."""
+_WITHOUT_KEPT: Final = str.maketrans("", "", _KEPT)
 
 _T = TypeVar("_T")
 
@@ -31,6 +32,8 @@ def printable(words: str, most: int = MOST_SHOWN) -> str:
 def printable_lines(text: str) -> str:
     """Any number of lines, as `printable`; colours, which do no harm, are left out."""
     plain = _COLOUR.sub("", text)
+    if plain.translate(_WITHOUT_KEPT).isprintable():
+        return plain
     return "".join(sign if sign in _KEPT else _spelled(sign) for sign in plain)
 
 

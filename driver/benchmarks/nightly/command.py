@@ -14,6 +14,7 @@ from driver.benchmarks.figures import Figure, figure_table
 from driver.benchmarks.nightly.cycles_verdicts import cycles_figures
 from driver.benchmarks.nightly.history_size import Scale, history_figures
 from driver.benchmarks.nightly.noise import measured_rounds
+from driver.benchmarks.nightly.page_opened import page_figures
 from driver.benchmarks.nightly.real_nights import NETWORKS, killed_figures, night_figures
 from driver.benchmarks.nightly.wall_time_verdicts import wall_time_figures
 from driver.commands.options.shared import add_number
@@ -39,7 +40,8 @@ more; small ones are killed at random moments, fifty times, beside as many that 
 five times, two networks).
 
 A history is written as nights write it, for a few nights, and what they add is scaled; then it is
-repeated until it is ten years long (--quick: a month), and opened.
+repeated until it is ten years long (--quick: a month), and opened. Of one of a year (--quick: a
+month) the page is written, and opened by headless Chromium where that is installed.
 
 exit codes: 0 done; 1 a goal is missed, with --gate; 2 bad input
 """
@@ -53,6 +55,7 @@ class Effort:
     nights: int
     cycle_rows: int
     scale: Scale
+    page: Scale
     networks: Sequence[str]
     kills: int
 
@@ -62,6 +65,7 @@ WHOLE: Final = Effort(
     nights=_NIGHTS,
     cycle_rows=500,
     scale=Scale(nights=20, repeats=183),
+    page=Scale(nights=20, repeats=19),
     networks=NETWORKS,
     kills=50,
 )
@@ -70,6 +74,7 @@ QUICK: Final = Effort(
     nights=200,
     cycle_rows=50,
     scale=Scale(nights=3, repeats=10),
+    page=Scale(nights=3, repeats=10),
     networks=NETWORKS[:2],
     kills=5,
 )
@@ -102,6 +107,8 @@ def _groups(effort: Effort, target: Target, seed: int) -> Iterator[tuple[str, It
     yield "verdicts by cycles", cycles_figures(effort.cycle_rows, seed)
     with scratch_folder() as folder:
         yield "the history", history_figures(effort.scale, folder, seed)
+    with scratch_folder() as folder:
+        yield "the page", page_figures(effort.page, folder, seed)
     with scratch_folder() as folder:
         yield "real nights", night_figures(folder, effort.networks)
         yield "nights that are killed", killed_figures(folder, effort.kills, seed)

@@ -49,7 +49,7 @@ _DAY: Final = 86400.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
-    """How much is written: nights, and the repeats of them that make ten years."""
+    """How much is written: nights, and how often they are there in the end."""
 
     nights: int
     repeats: int
@@ -89,6 +89,18 @@ def history_figures(scale: Scale, folder: Path, seed: int) -> Iterator[Figure]:
     name = f"{what}: to open it and read the last night's verdicts"
     yield Figure(name=name, value=opened, unit="s", goal=1.0)
     yield Figure(name=f"{what}: a row's last year", value=read, unit="s", goal=1.0)
+
+
+def write_history(path: Path, scale: Scale, seed: int) -> None:
+    """A history of that many nights, the repeats of the first ones among them.
+
+    Args:
+        path: the file, which is not there yet.
+        scale: how much is written.
+        seed: of what is made up.
+    """
+    _Zoo(default_rng(seed)).write(path, scale.nights)
+    _repeat(path, scale)
 
 
 class _Zoo:

@@ -11,7 +11,7 @@ from driver.jobs.nightly.history.history import History
 from driver.jobs.nightly.history.kernels import kept_kernels
 from driver.jobs.nightly.records import ChosenSchedule, Judged, Pass, Row, Sample
 from driver.jobs.nightly.why import Evidence, Explanation, Measured, commits_between, explained
-from driver.jobs.nightly.zoo_history import RowHistory, ZooHistory
+from driver.jobs.nightly.zoo_history import LAYER_NIGHTS, RowHistory, ZooHistory
 
 NIGHTS: Final = 366
 _EXPLAINED: Final = 10
@@ -51,10 +51,12 @@ class HistoryReader:
         )
 
     def _row(self, row: Row) -> RowHistory:
-        samples = self.history.samples(row=row, last=self.nights, layers=True)
+        recent = self.history.samples(row=row, last=min(self.nights, LAYER_NIGHTS), layers=True)
+        samples = self.history.samples(row=row, last=self.nights)
+        samples[len(samples) - len(recent) :] = recent
         judged = self.history.verdicts(row=row, last=self.nights)
         changed = [each for each in judged if not each.is_quiet][-_EXPLAINED:]
-        reasons = {each.night: self.explanation(each, samples) for each in changed}
+        reasons = {each.night: self.explanation(each) for each in changed}
         adopted = self.history.adopted(row)
         return RowHistory(
             row=row,
@@ -65,20 +67,25 @@ class HistoryReader:
             reasons=reasons,
         )
 
-    def explanation(self, judged: Judged, samples: Sequence[Sample]) -> Explanation:
-        """Why a night differs from the one that it was compared with; empty if nothing is known.
-
-        Args:
-            samples: the row's, of both nights.
-        """
-        now = _sample(samples, judged.night)
-        before = _sample(samples, judged.against, now)
+    def explanation(self, judged: Judged) -> Explanation:
+        """Why a night differs from the one that it was compared with; empty if nothing is known."""
+        now = self._sample(judged.row, judged.night)
+        before = now and self._sample(judged.row, judged.against, now)
         if now is None or before is None:
             return Explanation()
         commits: tuple[str, ...] = ()
         if self.checkout is not None:
             commits = commits_between(self.checkout, before.order.commit, now.order.commit)
         return explained(self._measured(before), self._measured(now), commits)
+
+    def _sample(self, row: Row, night: str, like: Sample | None = None) -> Sample | None:
+        """That of a night: of another one's schedules if there is one, else of the known ones."""
+        of_night = self.history.samples(row=row, night=night, layers=True)
+        if like is not None:
+            same = [sample for sample in of_night if sample.schedules == like.schedules]
+            of_night = same or of_night
+        known = [sample for sample in of_night if sample.part is Pass.KNOWN]
+        return next(iter(known or of_night), None)
 
     def _measured(self, sample: Sample) -> Measured:
         schedules = self._schedules(sample)
@@ -97,13 +104,3 @@ class HistoryReader:
             chosen = self.history.schedules(sample.schedules)
             self._sets[key] = {each.workload.name: each for each in chosen}
         return self._sets[key]
-
-
-def _sample(samples: Sequence[Sample], night: str, like: Sample | None = None) -> Sample | None:
-    """That of a night: of another one's schedules if there is one, else of the known ones."""
-    of_night = [sample for sample in samples if sample.night == night]
-    if like is not None:
-        same = [sample for sample in of_night if sample.schedules == like.schedules]
-        of_night = same or of_night
-    known = [sample for sample in of_night if sample.part is Pass.KNOWN]
-    return next(iter(known or of_night), None)

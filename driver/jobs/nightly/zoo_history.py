@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from driver.jobs.nightly.records import ChosenSchedule, Judged, Night, Pass, Row, Sample
 from driver.jobs.nightly.why import Explanation
+
+LAYER_NIGHTS: Final = 60
+"""The last nights, whose samples have their layers: those of a year would take a gigabyte."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,6 +19,7 @@ class RowHistory:
 
     Attributes:
         samples: the oldest first; of a night the known schedules' before what was found.
+        known: a sample a night: of the known schedules, or of the found ones where it has no other.
         judged: the verdicts, the oldest first.
         steps: names of the nights in which its times have changed for good, seen afterwards.
         schedules: those that its next night will compile.
@@ -28,14 +33,18 @@ class RowHistory:
     schedules: tuple[ChosenSchedule, ...] = ()
     reasons: Mapping[str, Explanation] = field(default_factory=dict)
 
-    @property
-    def known(self) -> tuple[Sample, ...]:
-        """A sample a night: of the known schedules, or of the found ones where it has no other."""
+    known: tuple[Sample, ...] = field(init=False, repr=False, compare=False)
+    _samples: Mapping[tuple[str, Pass], Sample] = field(init=False, repr=False, compare=False)
+    _verdicts: Mapping[str, Judged] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
         nights: dict[str, Sample] = {}
         for sample in self.samples:
             if sample.part is Pass.KNOWN or sample.night not in nights:
                 nights[sample.night] = sample
-        return tuple(nights.values())
+        object.__setattr__(self, "known", tuple(nights.values()))
+        object.__setattr__(self, "_samples", {(s.night, s.part): s for s in self.samples})
+        object.__setattr__(self, "_verdicts", {each.night: each for each in self.judged})
 
     def lines(self, judged: Judged) -> list[str]:
         """What explains a verdict, line by line."""
@@ -44,12 +53,11 @@ class RowHistory:
 
     def verdict(self, night: str) -> Judged | None:
         """That of a night; None where it says nothing of this row."""
-        return next((each for each in reversed(self.judged) if each.night == night), None)
+        return self._verdicts.get(night)
 
     def sample(self, night: str, part: Pass = Pass.KNOWN) -> Sample | None:
         """That of a night; None where nothing was measured."""
-        found = (s for s in reversed(self.samples) if s.night == night and s.part is part)
-        return next(found, None)
+        return self._samples.get((night, part))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

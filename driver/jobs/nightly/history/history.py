@@ -48,6 +48,12 @@ _VERDICTS: Final = """
     SELECT nights.name, rows.model, rows.target, verdict, change, against, why
     FROM verdicts JOIN nights ON nights.id = verdicts.night JOIN rows ON rows.id = verdicts.row
 """
+_ADOPTIONS: Final = """
+    SELECT model, target, night, schedules, who, at FROM adoptions JOIN rows ON rows.id = row
+"""
+_ACCEPTANCES: Final = """
+    SELECT model, target, night, who, at, why FROM acceptances JOIN rows ON rows.id = row
+"""
 
 
 class History(Closing):
@@ -335,11 +341,7 @@ class History(Closing):
                 who=who,
                 when=when,
             )
-            for model, target, night, schedules, who, when in self._file.query(
-                "SELECT model, target, adoptions.night, schedules, who, at FROM adoptions"
-                " JOIN rows ON rows.id = row"
-            )
-            if row in (None, Row(model, target))
+            for model, target, night, schedules, who, when in self._of_row(_ADOPTIONS, row)
         ]
         return self._by_night(found)
 
@@ -367,13 +369,15 @@ class History(Closing):
         """Of a row, or all; the one that counts last."""
         found = [
             Acceptance(row=Row(model, target), night=night, who=who, when=when, why=why)
-            for model, target, night, who, when, why in self._file.query(
-                "SELECT model, target, acceptances.night, who, at, why FROM acceptances"
-                " JOIN rows ON rows.id = row"
-            )
-            if row in (None, Row(model, target))
+            for model, target, night, who, when, why in self._of_row(_ACCEPTANCES, row)
         ]
         return self._by_night(found)
+
+    def _of_row(self, sql: str, row: Row | None) -> list[tuple[Any, ...]]:
+        if row is None:
+            return self._file.query(sql)
+        where = " WHERE model = ? AND target = ?"
+        return self._file.query(sql + where, row.model, row.target)
 
     def _by_night(self, found: Sequence[Any]) -> list[Any]:
         """In the order of their nights, then of their own time."""

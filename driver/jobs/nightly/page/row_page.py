@@ -10,7 +10,7 @@ from tilefarm.measurement import DeviceClock
 from tilefarm.printable import page_text as escape
 
 from driver.jobs.nightly.page.history_chart import history_chart
-from driver.jobs.nightly.page.sparkline import layer_sparkline
+from driver.jobs.nightly.page.sparkline import layer_sparklines
 from driver.jobs.nightly.page.style import zoo_page
 from driver.jobs.nightly.page.tables import Cell, TableRow, sortable
 from driver.jobs.nightly.records import ChosenSchedule, LayerSample, Pass, Sample
@@ -65,11 +65,12 @@ def _layers(history: RowHistory) -> str:
     unit = "cycles" if clock is DeviceClock.CYCLES else "time"
     listed = {chosen.trace.digest.short for chosen in history.schedules}
     total = sum(layer.cost or 0.0 for layer in last.time.layers)
+    lines = layer_sparklines(history)
     rows = (
         TableRow(
             [
                 *_layer_cells(layer, earlier.get(layer.layer), clock, total, listed),
-                Cell(layer_sparkline(history, layer.layer)),
+                Cell(lines.get(layer.layer, "")),
             ]
         )
         for layer in last.time.layers

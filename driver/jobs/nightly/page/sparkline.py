@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from driver.jobs.nightly.words import cost_text, verdict_words
-from driver.jobs.nightly.zoo_history import RowHistory
+from driver.jobs.nightly.zoo_history import LAYER_NIGHTS, RowHistory
 from driver.report.svg import AxisScale, drawing, element
 
-NIGHTS: Final = 60
 _WIDTH, _HEIGHT, _EDGE = 120.0, 26.0, 3.0
 _LEAST_SPAN: Final = 0.02
 """Changes below so large a share of the time are not drawn as if they were everything."""
@@ -17,7 +16,7 @@ _LEAST_SPAN: Final = 0.02
 
 def sparkline(history: RowHistory) -> str:
     """What the row took in its last nights; a dot where the last one stands."""
-    samples = history.known[-NIGHTS:]
+    samples = history.known[-LAYER_NIGHTS:]
     if not samples:
         return ""
     clock, judged = samples[-1].machine.clock, history.verdict(samples[-1].night)
@@ -28,18 +27,19 @@ def sparkline(history: RowHistory) -> str:
     return _line([sample.time.cost for sample in samples], words, kind)
 
 
-def layer_sparkline(history: RowHistory, layer: str) -> str:
-    """What one layer took in the row's last nights, as far as they have had it."""
-    samples = history.known[-NIGHTS:]
-    costs = [
-        each.cost
-        for sample in samples
-        for each in sample.time.layers
-        if each.layer == layer and each.cost
-    ]
-    if not costs:
-        return ""
-    first, last = (cost_text(cost, samples[-1].machine.clock) for cost in (costs[0], costs[-1]))
+def layer_sparklines(history: RowHistory) -> dict[str, str]:
+    """What each layer took in the row's last nights, as far as they have had it, by its name."""
+    costs: dict[str, list[float]] = {}
+    for sample in history.known[-LAYER_NIGHTS:]:
+        for each in sample.time.layers:
+            if each.cost:
+                costs.setdefault(each.layer, []).append(each.cost)
+    return {name: _layer_line(history, name, each) for name, each in costs.items()}
+
+
+def _layer_line(history: RowHistory, layer: str, costs: Sequence[float]) -> str:
+    clock = history.known[-1].machine.clock
+    first, last = (cost_text(cost, clock) for cost in (costs[0], costs[-1]))
     return _line(costs, f"{layer}: {first} to {last} in {len(costs)} nights")
 
 

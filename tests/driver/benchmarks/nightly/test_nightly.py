@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from driver.benchmarks.nightly.cycles_verdicts import cycles_figures
 from driver.benchmarks.nightly.history_size import Scale, history_figures
 from driver.benchmarks.nightly.noise import MeasuredNoise
 from driver.benchmarks.nightly.noise_models import MODELS, measured
+from driver.benchmarks.nightly.page_opened import page_figures
 from driver.benchmarks.nightly.simulated_nights import WARM, simulate
 from driver.benchmarks.nightly.wall_time_verdicts import wall_time_figures
 from driver.program.rounds import ROUNDS
@@ -82,12 +84,27 @@ def test_a_history_is_written_scaled_and_opened(tmp_path: Path) -> None:
     assert sum("to open it" in name for name in figures) == 1
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("browser", [True, False])
+def test_a_page_is_written_and_opened_where_there_is_a_browser(
+    browser: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not browser:
+        monkeypatch.setenv("PATH", "")
+    elif not shutil.which("chromium"):
+        pytest.skip("no Chromium here")
+    names = {each.name: each for each in page_figures(Scale(nights=1, repeats=3), tmp_path, 0)}
+    opened = [each for name, each in names.items() if "to open" in name]
+    assert all("of 500 rows, 3 nights" in name for name in names)
+    assert [each.goal for each in opened] == ([1.0, 1.0] if browser else [None])
+
+
 def test_the_command_tells_a_document(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     missed = Figure(name="f", value=2.0, unit="", goal=1.0)
     monkeypatch.setattr(command, "measured_rounds", lambda _, count: drifting(count))
-    for slow in ("history_figures", "night_figures", "killed_figures"):
+    for slow in ("history_figures", "page_figures", "night_figures", "killed_figures"):
         monkeypatch.setattr(command, slow, lambda *_: iter(()))
     monkeypatch.setattr(command, "wall_time_figures", lambda *_: iter([missed]))
     assert cli.main(["bench", "nightly", "--quick", "--json", "--gate"]) == 1

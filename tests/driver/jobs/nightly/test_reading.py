@@ -16,6 +16,7 @@ from driver.jobs.nightly.page import write_site
 from driver.jobs.nightly.reading import HistoryReader
 from driver.jobs.nightly.records import Adoption, Judged, Pass, Verdict
 from driver.jobs.nightly.why import Evidence
+from driver.jobs.nightly.zoo_history import LAYER_NIGHTS
 
 TARGET = Digest.of(b"target")
 
@@ -84,8 +85,7 @@ def test_a_change_is_explained_by_the_sample_of_the_same_schedules(history: Hist
     history.add(replace(Measured(cost=1000.0).sample(nights[0], new), part=Pass.FOUND))
     history.add(Measured(cost=1100.0).sample(nights[1], new))
     judged = Judged(night=nights[1], row=ROW, verdict=Verdict.SLOWER, against=nights[0])
-    samples = history.samples(row=ROW, layers=True)
-    lines = HistoryReader(history=history).explanation(judged, samples).lines
+    lines = HistoryReader(history=history).explanation(judged).lines
     assert lines == ("conv takes 50 cycles more (+10.0 %)",)
 
 
@@ -103,3 +103,17 @@ def test_nights_are_in_their_order_though_the_clock_went_back(history: History) 
         history.add(Measured().sample(history.begin(began).name, schedules))
     (row,) = HistoryReader(history=history).zoo().rows
     assert [sample.night for sample in row.known] == [night.name for night in history.nights()]
+
+
+def test_layers_of_old_nights_are_read_where_something_is_explained(history: History) -> None:
+    schedules = history.keep(chosen(3))
+    nights = [history.begin(BEGAN + at * DAY).name for at in range(LAYER_NIGHTS + 2)]
+    for at, night in enumerate(nights):
+        history.add(Measured(cost=1000.0 + 100 * (at == 1)).sample(night, schedules))
+    judged = Judged(night=nights[1], row=ROW, verdict=Verdict.SLOWER, against=nights[0])
+    history.judge(judged)
+    (row,) = HistoryReader(history=history).zoo().rows
+    assert [bool(sample.time.layers) for sample in row.samples] == 2 * [False] + LAYER_NIGHTS * [
+        True
+    ]
+    assert row.lines(judged) == ["conv takes 50 cycles more (+10.0 %)"]
