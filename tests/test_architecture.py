@@ -32,6 +32,7 @@ DOORS = {
         "driver/farm/compiling/orphan_reaper.py",
         "driver/benchmarks/processor",
         "driver/memory/native",
+        "driver/tune/freed_memory.py",
     },
     "onnxruntime": {"driver/program/onnx_runtime.py"},
     "onnx": {"driver/network/frontend", "driver/network/examples"},

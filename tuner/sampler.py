@@ -130,14 +130,14 @@ class Sampler:
         for factor in _WIDER:
             rows, _, stands_for = self.search.beam(rng, max(_WIDTH, n + n // 2) * factor)
             if stands_for == 1.0 or len(rows) >= n:
-                return rng.permutation(rows)[:n], stands_for == 1.0 and len(rows) <= n
+                return _some(rows, n, rng), stands_for == 1.0 and len(rows) <= n
         found: list[Rows] = []
         for block in self.search.scan():
             found.append(block)
             if sum(map(len, found)) > n:
                 break
         rows = np.concatenate([*found, rows[:0]])
-        return rng.permutation(rows)[:n], len(rows) <= n
+        return _some(rows, n, rng), len(rows) <= n
 
     def independent_draws(
         self, n: int, rng: np.random.Generator, weights: Weights | None = None
@@ -336,3 +336,8 @@ class Sampler:
     def _distinct(self, rows: Rows) -> Rows:
         _, first = np.unique(rows[:, self._tunable_columns], axis=0, return_index=True)
         return rows[np.sort(first)]
+
+
+def _some(rows: Rows, n: int, rng: np.random.Generator) -> Rows:
+    """At most `n` of them in random order; no part of a larger array, which would be kept whole."""
+    return rows[rng.permutation(len(rows))[:n]]

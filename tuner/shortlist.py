@@ -53,7 +53,7 @@ class Shortlist:
                 self._evolve()
             self._share = max(share, _GROWTH * self._share)
             more = self._bounded(self._share)
-            self._rows = self._ordered(np.concatenate([self._rows, more]))[:MOST]
+            self._rows = self._ordered(np.concatenate([self._rows, more]), MOST)
         return self._rows
 
     def _evolve(self) -> None:
@@ -76,7 +76,7 @@ class Shortlist:
         bound = Le(name="shortlist", left=ESTIMATE, bound=int(EXACT))
         return Sampler(replace(space, constraints=(*space.constraints, bound)))
 
-    def _ordered(self, rows: Rows) -> Rows:
-        """Each once, by estimate; where it is the same, by the values."""
+    def _ordered(self, rows: Rows, most: int | None = None) -> Rows:
+        """Each once, by estimate; where it is the same, by the values. The first ones alone."""
         distinct = np.unique(rows, axis=0)
-        return distinct[np.argsort(distinct[:, self._column], kind="stable")]
+        return distinct[np.argsort(distinct[:, self._column], kind="stable")[:most]]

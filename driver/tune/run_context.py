@@ -15,6 +15,7 @@ from driver.farm.lease_source import LeaseSource
 from driver.report.terminal.ended import Listener
 from driver.run_events import Notice, Span, StepBegan, StepEnded
 from driver.stop_token import StopToken
+from driver.tune.freed_memory import return_freed_memory
 from driver.tune.settings import TuneSettings
 from driver.tune.watched import Watched
 
@@ -55,6 +56,7 @@ class RunContext:
         detail: list[str] = []
         with self.watch.waiting(lambda: f"{name} goes on"):
             yield detail.append
+        return_freed_memory()
         ended = self.now
         self.listen(StepEnded(step=name, seconds=ended, detail=", ".join(detail)))
         self.listen(
