@@ -1,4 +1,4 @@
-"""Instructions as text, one a line, and that text read back.
+"""Instructions in bits, as records, and as text, one a line.
 
     number module mnemonic operands tokens
          3 load    load.inp       sram=0 dram=0x40 y=14 x=14 stride=16 pad=1,1,1,1 push=compute
@@ -14,8 +14,8 @@ are taken before and given after. A transfer of empty rows moves nothing: `nop.l
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -47,8 +47,7 @@ def _words(kind: type[AluOp | Memory], unknown: str, field: Field) -> tuple[str,
 _ALU_NAMES: Final = _words(AluOp, "op", ALU.field("alu_opcode"))
 _MEMORY_NAMES: Final = _words(Memory, "mem", TRANSFER.field("memory"))
 
-_HINT: Final = "`tilefarm vta show` prints instructions as they are written"
-_UNKNOWN: Final = (
+UNKNOWN: Final = (
     Operand("low", ("low",), hexadecimal=True),
     Operand("high", ("high",), hexadecimal=True),
 )
@@ -84,27 +83,6 @@ def line(number: int, instruction: Instruction) -> str:
     if not isinstance(instruction, Unknown):
         parts += _token_texts(instruction.tokens, module)
     return f"{number:6} {module:7} {' '.join(filter(None, parts))}".rstrip()
-
-
-def parse_line(text: str) -> Instruction:
-    """The record of a line that `line` wrote; the number in front is not looked at.
-
-    Raises:
-        DataError: the line is not one of ours; says what is wrong.
-    """
-    words = text.split()
-    if len(words) < 3:
-        raise DataError(f"not an instruction: {text.strip()!r}", _HINT)
-    _, module, name, *operands = words
-    record = _record(name, dict(_split(word) for word in operands))
-    if module_of(record) != module:
-        raise DataError(f"{name} does not run on {module!r}", _HINT)
-    return record
-
-
-def parse(text: str) -> tuple[Instruction, ...]:
-    """The records of lines; empty ones do not count. Raises as `parse_line` does."""
-    return tuple(parse_line(each) for each in text.splitlines() if each.strip())
 
 
 def mnemonic(instruction: Instruction) -> str:
@@ -157,7 +135,7 @@ def _load_uops(
 
 
 def _operands(instruction: Instruction) -> tuple[Operand, ...]:
-    return _UNKNOWN if isinstance(instruction, Unknown) else _OPERANDS[opcode_of(instruction)]
+    return UNKNOWN if isinstance(instruction, Unknown) else _OPERANDS[opcode_of(instruction)]
 
 
 def _operand_texts(instruction: Instruction) -> Iterator[str]:
@@ -175,69 +153,3 @@ def _token_texts(tokens: Tokens, module: str) -> Iterator[str]:
         names = [n for n, flag in zip(NEIGHBOURS[module], flags, strict=True) if flag]
         if names:
             yield f"{verb}={','.join(names)}"
-
-
-def _record(name: str, operands: Mapping[str, str]) -> Instruction:
-    """The record of a mnemonic and its operands."""
-    head, *rest = name.removeprefix("nop.").split(".")
-    given = dict(operands)
-    popped, pushed = given.pop("pop", ""), given.pop("push", "")
-    match head, rest:
-        case (("load" | "store"), [memory]) if memory in _MEMORY_NAMES:
-            kind: type[Any] = Transfer
-            fixed = {"store": head == "store", "memory": _MEMORY_NAMES.index(memory)}
-        case "gemm", [] | ["reset"]:
-            kind, fixed = Gemm, {"reset": len(rest)}
-        case "alu", [operation, *imm] if operation in _ALU_NAMES and imm in ([], ["imm"]):
-            kind, fixed = Alu, {"alu_opcode": _ALU_NAMES.index(operation), "use_imm": len(imm)}
-        case "finish", []:
-            kind, fixed = Finish, {}
-        case "unknown", []:
-            return Unknown(**_values(_UNKNOWN, given))
-        case _:
-            raise DataError(f"no such instruction: {name!r}", _HINT)
-    bare = kind(**fixed)
-    tokens = _tokens(popped, pushed, module_of(bare))
-    made: Instruction = kind(**fixed, **_values(_operands(bare), given), tokens=tokens)
-    if mnemonic(made) != name:
-        raise DataError(f"{name} with these operands is {mnemonic(made)}", _HINT)
-    return made
-
-
-def _values(operands: tuple[Operand, ...], given: Mapping[str, str]) -> dict[str, int]:
-    known = {operand.key: operand for operand in operands}
-    values: dict[str, int] = {}
-    for key, text in given.items():
-        if key not in known:
-            raise DataError(f"no such operand: {key!r}", _HINT)
-        values |= _numbers(known[key], text)
-    return values
-
-
-def _numbers(operand: Operand, text: str) -> dict[str, int]:
-    parts = text.split(operand.separator)
-    if len(parts) != len(operand.fields):
-        raise DataError(f"{operand.key}={text}: {len(operand.fields)} numbers are needed", _HINT)
-    try:
-        return {name: int(part, 0) for name, part in zip(operand.fields, parts, strict=True)}
-    except ValueError:
-        raise DataError(f"{operand.key}={text}: not a number", _HINT) from None
-
-
-def _tokens(popped: str, pushed: str, module: str) -> Tokens:
-    flags = {}
-    for verb, text in (("pop", popped), ("push", pushed)):
-        names = text.split(",") if text else []
-        for name in names:
-            if name not in NEIGHBOURS[module]:
-                raise DataError(f"{verb}={text}: {name!r} is no neighbour of {module}", _HINT)
-        for side, neighbour in zip(("prev", "next"), NEIGHBOURS[module], strict=True):
-            flags[f"{verb}_{side}"] = int(neighbour in names)
-    return Tokens(**flags)
-
-
-def _split(word: str) -> tuple[str, str]:
-    key, equals, value = word.partition("=")
-    if not equals:
-        raise DataError(f"not an operand: {word!r}", _HINT)
-    return key, value

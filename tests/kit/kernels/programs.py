@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 import numpy as np
+from kit.kernels.assembly import parse
 from tilefarm.target import Target
 
-from device_server.vta.programs.disassembly import assemble, parse
+from device_server.vta.programs.disassembly import assemble
 from device_server.vta.programs.instructions import InstructionSet
 from device_server.vta.programs.program import Program, Regions, with_target
 

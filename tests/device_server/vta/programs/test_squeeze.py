@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from kit.kernels.assembly import parse
 from kit.kernels.programs import DENSE, OUT_AT, ROWS, SIM, dense_program
 from tilefarm.errors import InfraError
 
 from device_server.vta.library.library import VtaLibrary
-from device_server.vta.programs.disassembly import assemble, disassemble, parse
+from device_server.vta.programs.disassembly import assemble, disassemble
 from device_server.vta.programs.instructions import InstructionSet
 from device_server.vta.programs.squeeze import GRANULE_NBYTES, squeezed
 
