@@ -47,7 +47,6 @@ does is not in these, and other machines and other moments are slower."""
 class Finished:
     """What the last steps add when the search was not stopped."""
 
-    program: NetworkProgram
     accuracy: Accuracy
     network_cycles: int | None
     network_seconds: float | None
@@ -104,7 +103,6 @@ class FinalSteps:
         profile = self._profile(program)
         rounds = self._rounds(program, profile)
         return Finished(
-            program=program,
             accuracy=accuracy,
             network_cycles=cycles,
             network_seconds=profile.network_seconds if profile else None,

@@ -54,14 +54,12 @@ class PassEnd:
     Attributes:
         done: the program and what it takes; None where the search was stopped, or has found
             nothing but what is known.
-        schedules: the best ones.
         paths: what was written, by what it is.
     """
 
     result: SearchResult
     done: Finished | None
     summary: RunSummary
-    schedules: tuple[ChosenSchedule, ...]
     paths: tuple[tuple[str, str], ...]
 
 
@@ -105,7 +103,7 @@ class RunPass:
             done = steps.run(arena, self._folder)
         summary = self._summary(result, arena, done)
         paths = self._write(summary, chosen, done)
-        return PassEnd(result=result, done=done, summary=summary, schedules=chosen, paths=paths)
+        return PassEnd(result=result, done=done, summary=summary, paths=paths)
 
     def _search(self) -> SearchResult:
         """Search, and time the finalists again unless it was stopped."""

@@ -45,10 +45,6 @@ class Interrupts:
         self._old: dict[int, Any] = {}
         self._closing = False
 
-    @property
-    def count(self) -> int:
-        return int(self._stop.is_requested)
-
     def __enter__(self) -> Self:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             if number == signal.SIGHUP and signal.getsignal(number) == signal.SIG_IGN:
