@@ -6,6 +6,8 @@ import ast
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from tilefarm.names import unused
+
 from compile_worker.ir.expr import Buffer, Const, Expr, Load, Var, index
 from compile_worker.ir.stmt import NOTHING, Alloc, For, If, LoopKind, Stmt, Store, sequence
 from compile_worker.ir.visit import find
@@ -175,9 +177,7 @@ class Statements(ScriptValues):
         if kind not in TYPES or not shape:
             why = f"{kind}{list(shape)} is no type of elements with a shape"
             raise self.error(target, why, f"one of {', '.join(TYPES)}, then extents")
-        name = target.id
-        while name in self._buffers:
-            name = f"{name}_"
+        name = unused(target.id, self._buffers)
         self._buffers.add(name)
         begun.append(Buffer(name, shape, TYPES[kind], "local"))
         return begun[-1]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
+from collections.abc import Container
 from typing import Protocol
 
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_]+")
@@ -22,6 +23,13 @@ class RandomIds:
 
     def fresh(self, prefix: str) -> str:
         return f"{prefix}-{secrets.token_hex(8)}"
+
+
+def unused(name: str, *taken: Container[str]) -> str:
+    """`name`, with as many underscores behind it as make it none of those that are taken."""
+    while any(name in names for names in taken):
+        name += "_"
+    return name
 
 
 def symbol(text: str) -> str:

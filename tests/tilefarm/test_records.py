@@ -15,7 +15,7 @@ from tilefarm.clock import SystemClock
 from tilefarm.digest import Digest, canonical_json
 from tilefarm.dtype import DType
 from tilefarm.measurement import Precision, RunJob, Status
-from tilefarm.names import RandomIds, symbol
+from tilefarm.names import RandomIds, symbol, unused
 from tilefarm.space import (
     Le,
     Prod,
@@ -267,6 +267,11 @@ def test_an_artifact_knows_the_digest_of_its_code() -> None:
     assert artifact.digest == Digest.of(b"code")
     assert artifact.digest is artifact.digest
     assert replace(artifact, code=b"other").digest == Digest.of(b"other")
+
+
+def test_a_name_that_nothing_has() -> None:
+    assert unused("x", [], {"y": 1}) == "x"
+    assert unused("x", ["x"], {"x_": 1}) == "x__"
 
 
 @given(st.text())

@@ -9,6 +9,7 @@ from typing import Final
 
 import numpy as np
 import onnx
+from tilefarm.names import unused
 from tilefarm.readable import readable
 
 from driver.network.frontend.batch_layout import held_shape
@@ -250,11 +251,9 @@ def _check_outputs(call: OnnxCall, scope: Scope) -> None:
 
 def _named(nodes: Sequence[onnx.NodeProto]) -> list[tuple[str, onnx.NodeProto]]:
     """Every node with a name of its own: its name, else that of its first output."""
-    named, taken = [], set()
+    named, taken = [], set[str]()
     for node in nodes:
-        name = node.name or node.output[0]
-        while name in taken:
-            name += "_"
+        name = unused(node.name or node.output[0], taken)
         taken.add(name)
         named.append((name, node))
     return named

@@ -11,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 from tilefarm.dtype import DType
+from tilefarm.names import unused
 from tilefarm.target import Target
 from tilefarm.workload import ACCELERATED, AttrValue, TensorSpec, Workload
 
@@ -84,8 +85,7 @@ class Assembly:
         if result not in self.tensors:
             self.declare(result, shape, dtype, "intermediate")
         names = [self.constant(each) for each in constants.values()]
-        while name in self._steps:
-            name += "_"
+        name = unused(name, self._steps)
         workload = self.workload(operator, data, constants, attrs, shape, dtype, behind)
         has_operator = operator in ACCELERATED
         refusal = misfit(workload, self._target) if has_operator else ""
@@ -154,9 +154,7 @@ class Assembly:
 
     def fresh(self, name: str) -> str:
         """A tensor's name that is not taken."""
-        while name in self.tensors or name in self._graph.tensors:
-            name += "_"
-        return name
+        return unused(name, self.tensors, self._graph.tensors)
 
     def blocked(self, shape: Shape) -> Shape:
         """The shape in memory of a logical int8 tensor."""

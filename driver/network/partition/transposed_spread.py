@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from tilefarm.names import unused
 
 from driver.network.graph.ir import IndexArray, Window
 from driver.network.integer.qir import QGather, QuantGraph, QuantNode, QuantTensor
@@ -47,9 +48,7 @@ def _spread(
     n, channels, height, width = tensors[source].shape
     _, down, across, *_ = op.weight.shape
     top, left, bottom, right = op.pad
-    name = f"{source}.spread"
-    while name in tensors:
-        name += "_"
+    name = unused(f"{source}.spread", tensors)
     shape = (n, channels, height * down, width * across)
     tensors[name] = replace(tensors[source], shape=shape)
     gather = QGather(index=_places(channels, height, width, (down, across)), fill=op.x_zero)

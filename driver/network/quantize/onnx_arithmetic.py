@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tilefarm.dtype import DType
 from tilefarm.errors import ModelError
+from tilefarm.names import unused
 
 from driver.network.graph import float_run
 from driver.network.graph.grid import BOUNDS, Grid
@@ -534,9 +535,7 @@ class _Lowering:
         return None
 
     def _fresh(self, name: str) -> str:
-        while name in self._tensors or name in self._graph.shapes:
-            name += "_"
-        return name
+        return unused(name, self._tensors, self._graph.shapes)
 
 
 def _has_bytes(grid: Grid) -> bool:

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 from tilefarm.dtype import DType
 from tilefarm.errors import ModelError, SettingsError
+from tilefarm.names import unused
 
 from driver.network.graph import ir
 from driver.network.graph.ir import FloatArray, Graph, GraphNode, Shape
@@ -377,9 +378,7 @@ class _Quantizer:
         return max(finest, self._largest.get(self._ties.group(name), 0.0))
 
     def _fresh(self, name: str) -> str:
-        while name in self._tensors or name in self._graph.shapes:
-            name += "_"
-        return name
+        return unused(name, self._tensors, self._graph.shapes)
 
 
 def _float32(value: float) -> float:

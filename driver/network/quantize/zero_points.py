@@ -27,6 +27,7 @@ from types import MappingProxyType
 from typing import Final
 
 import numpy as np
+from tilefarm.names import unused
 
 from driver.network.graph import ir
 from driver.network.graph.ir import Graph, GraphNode, Shape, Window
@@ -127,9 +128,7 @@ def centered(graph: Graph, middle: Mapping[str, ZeroPoint]) -> Graph:
     moved: dict[str, str] = {}
 
     def less(name: str, suffix: str, real: float) -> str:
-        made = f"{name}.{suffix}"
-        while made in graph.shapes:
-            made += "_"
+        made = unused(f"{name}.{suffix}", graph.shapes)
         nodes.append(
             GraphNode(name=made, op=ir.SubtractZeroPoint(middle=real), inputs=(name,), output=made)
         )

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
+from tilefarm.names import unused
 
 from driver.network.graph import ir
 from driver.network.graph.ir import Graph, GraphNode
@@ -42,9 +43,7 @@ def with_names_apart(graph: Graph) -> Graph:
     taken: set[str] = set()
     nodes = []
     for node in graph.nodes:
-        name = node.name
-        while name in taken:
-            name += "_"
+        name = unused(node.name, taken)
         taken.add(name)
         nodes.append(replace(node, name=name))
     return graph_of(graph.name, graph.inputs, graph.outputs, nodes)
