@@ -6,13 +6,13 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from kit.examples import examples
 from kit.search.random_spaces import brute_force, layered_spaces, spaces
 from kit.search.toy_spaces import conv_like_space, empty_space, pair_space
 from numpy.typing import NDArray
-from tilefarm.space import SearchSpace
+from tilefarm.space import Constraint, Largest, Prod, SearchSpace, Select, Sum, Table, Variable
 
 from tuner.counted_points import CountedPoints, Weights
 from tuner.sampler import Sampler
@@ -39,10 +39,40 @@ def test_the_count_is_that_of_all_points_where_much_is_computed(space: SearchSpa
     assert counted.count == len(rows)
 
 
+@pytest.mark.parametrize(
+    ("constraint", "count"),
+    [
+        (Prod(name="open", product="v", factors=("a", "b", "c")), 8),
+        (Sum(name="open", total="v", terms=((1, "a"), (1, "b"), (1, "c"))), 32),
+        (Largest(name="open", value="v", options=("a", "b", "c")), 44),
+        (Select(name="open", value="v", choice="a", options=("b", "c", "b", "c")), 32),
+        (Select(name="open", value="v", choice="b", options=("a", "c", "c", "a")), 32),
+        (Select(name="open", value="v", choice="c", options=("a", "b", "a", "b")), 32),
+    ],
+)
+def test_what_is_known_of_a_constraint_tells_partial_points_apart(
+    constraint: Constraint, count: int
+) -> None:
+    """Of three numbers up to 3, where what is made of them is odd."""
+    numbers = [Variable(name=name, domain=(0, 1, 2, 3)) for name in "abc"]
+    odd = tuple((value,) for value in range(1, 28, 2))
+    space = SearchSpace(
+        name="open",
+        version=1,
+        variables=(*numbers, Variable(name="v", tunable=False)),
+        constraints=(constraint, Table(name="odd", variables=("v",), rows=odd)),
+        default=(),
+    )
+    counted = CountedPoints.of(space)
+    assert counted is not None
+    assert counted.count == count == len(Sampler(space).enumerate(100) or ())
+
+
 @settings(max_examples=examples(60), deadline=None)
-@given(layered_spaces(), st.integers(0, 5))
+@given(st.one_of(spaces(), layered_spaces()), st.integers(0, 5))
 def test_draws_are_valid_points_and_all_come(space: SearchSpace, seed: int) -> None:
     sampler = Sampler(space)
+    assume(sampler.counted is not None)
     rows = sampler.all_rows(100_000)
     assert rows is not None
     drawn = sampler.independent_draws(40 * len(rows) + 5, np.random.default_rng(seed))
