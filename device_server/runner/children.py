@@ -20,7 +20,7 @@ from device_server.runner.zygote import RunnerLimits, Zygote
 
 
 class LibraryError(Exception):
-    """The VTA library cannot be loaded; no kernel will ever run here."""
+    """The library that kernels run on cannot be loaded; none will ever run here."""
 
 
 class Children(Closing):
@@ -127,7 +127,7 @@ class Children(Closing):
                 why = death(hello.signal, -hello.signal, hello).why
                 wrote = zygote.last_words()
                 words = f"{why}; it wrote: {wrote}" if wrote else why
-                raise LibraryError(f"the VTA library {self._library} cannot be loaded: {words}")
+                raise LibraryError(f"the library {self._library} cannot be loaded: {words}")
             raise InfraError(f"{self._executable} does not start: {hello}")
         ready = zygote.configure(self._target, self._limits.start_seconds)
         if isinstance(ready, FailedReply):
