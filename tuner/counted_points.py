@@ -29,7 +29,7 @@ Weights: TypeAlias = Mapping[str, Mapping[int, float]]
 nothing is said. A point is drawn in proportion to the product over its values."""
 
 MOST_EDGES: Final = 200_000
-"""Of all levels together: two seconds of work, about. Most convolutions have a tenth of it."""
+"""Of all levels together: about two seconds of work. Most convolutions have a fifth of that."""
 
 
 @dataclass(frozen=True, slots=True)
