@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tilefarm.space import Point, SearchSpace, violations
 
-from tuner.counted_points import CountedPoints, Weights
+from tuner.counted_points import MOST_EDGES, CountedPoints, Weights
 from tuner.functional_constraints import evaluation, variables_of
 from tuner.propagate import Flags
 from tuner.search import Allowed, Rows, Search
@@ -151,10 +151,11 @@ class Sampler:
             return None
         return self.search.completed(*self.counted.draw(n, rng, weights))
 
-    def size(self) -> SpaceSize:
-        """How many valid points there are: exactly wherever they can be counted."""
-        if self.counted is not None:
-            return SpaceSize(self.counted.count, is_exact=True)
+    def size(self, most_edges: int = MOST_EDGES) -> SpaceSize:
+        """How many valid points there are: exactly wherever they can be counted with that work."""
+        counted = CountedPoints.of(self.space, most_edges)
+        if counted is not None:
+            return SpaceSize(counted.count, is_exact=True)
         rows, about = self.survey(np.random.default_rng(0))
         return SpaceSize(about, is_exact=len(rows) == about)
 

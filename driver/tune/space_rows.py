@@ -15,6 +15,9 @@ from driver.campaign.measuring import Task
 from driver.report.summary import SpaceRow
 from tuner.sampler import Sampler
 
+_MOST_EDGES: Final = 30_000
+"""To count a space exactly: half a second of work, as long as an estimate takes; `tilefarm show`
+takes more."""
 _LEAST_TRIALS: Final = 12
 """Below these a share of the spread says nothing."""
 _LEAST_SHARE: Final = 0.01
@@ -24,7 +27,7 @@ _LEAST_SHARE: Final = 0.01
 def space_row(task: Task, trials: Sequence[Trial]) -> SpaceRow:
     """The row of one task; its trials in the order in which they were asked for."""
     sampler = Sampler(task.space)
-    size = sampler.size()
+    size = sampler.size(_MOST_EDGES)
     return SpaceRow(
         workload=task.name,
         all_points=math.prod(float(len(v.domain)) for v in task.space.tunables),
