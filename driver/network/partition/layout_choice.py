@@ -48,6 +48,7 @@ from driver.network.integer.qlinear import (
 )
 from driver.network.partition.concat import plan_joins
 from driver.network.partition.least_cost import Table, least_cost_labels
+from driver.network.partition.pixel_rows import in_rows
 from driver.network.partition.qlinear_layers import LANES, PIXEL, is_along_rows
 
 ROW_MAJOR: Final = 1
@@ -190,7 +191,9 @@ class Options:
         """A dense layer may read an image that was flattened as it is."""
         shape = self._shape(node.inputs[0])
         match layer:
-            case QLinearConv2d(groups=1, window=window) if is_along_rows(shape[1], window):
+            case QLinearConv2d(groups=1) if is_along_rows(
+                shape[1], in_rows(shape, layer.window).window
+            ):
                 yield Way(shape[1], LANES)
             case QLinearDense() if is_along_rows(shape[1], PIXEL):
                 yield Way(shape[1], LANES)

@@ -15,6 +15,7 @@ from tilefarm.workload import AttrValue
 from compile_worker.isa import isa_of
 from compile_worker.te.operators.qlinear import PAIR, QUAD
 from driver.network.graph.ir import Shape, Window
+from driver.network.integer.blocks import blocked_shape
 from driver.network.integer.qir import Int16Array, Int32Array, QuantGraph, QuantNode
 from driver.network.integer.qlinear import (
     DynamicLayer,
@@ -27,6 +28,7 @@ from driver.network.integer.qlinear import QLinearLayer as Layer
 from driver.network.partition.assembly import Assembly, Constant
 from driver.network.partition.dynamic_calls import dynamic_operands
 from driver.network.partition.layout_choice import ROW_MAJOR
+from driver.network.partition.pixel_rows import PixelRows, in_rows, is_column, turned_pad
 from driver.network.partition.qlinear_layers import LANES, PIXEL, QLinearLayer
 from driver.network.partition.qlinear_requantization import fused_attrs, requantization_attrs
 from driver.network.partition.qlinear_values import QLinearValues
@@ -59,17 +61,17 @@ class LayerCalls:
 
     def conv(self, node: QuantNode, op: QLinearConv2d) -> None:
         """A convolution: of each channel by itself, or of blocks of them, in groups or not."""
-        weight = centered_weights(op)
         n, inputs, height, width = self._values.shape(node.inputs[0])
+        rows = in_rows((n, inputs, height, width), op.window)
+        weight = rows.taps(centered_weights(op))
         bias, macs = centered_bias(op, weight), math.prod(weight.shape[1:])
-        data = (n, inputs, height, width)
         if op.groups == inputs == len(weight) and op.groups > 1:
-            self._depthwise(node, op, data, weight)
+            self._depthwise(node, op, rows, weight)
             return
         weight, groups = grouped_weights(weight, op.groups)
-        zero = self._zero(weight, data, op.window)
+        zero = self._zero(weight, rows.data, rows.window)
         planes = self._planes(weight, zero)
-        layer = self._layer(node, op, data, op.window, planes, zero)
+        layer = self._layer(node, op, rows.data, rows.window, planes, zero)
         if len(planes) == 1 and (groups == 1 or self._isa.matrix):
             layer = layer.packed_by(self._isa.depth)
         if len(planes) == 1:
@@ -84,14 +86,13 @@ class LayerCalls:
         self,
         node: QuantNode,
         op: QLinearConv2d,
-        data: tuple[int, int, int, int],
+        rows: PixelRows,
         weight: Int16Array,
     ) -> None:
         """A convolution of each channel by itself, whose weights may be planes of int8."""
         planes = weight_planes(weight) if self._isa.together == QUAD else [weight]
-        layer = replace(
-            self._layer(node, op, data, op.window, planes, 0), depthwise=True, planes=len(planes)
-        )
+        layer = self._layer(node, op, rows.data, rows.window, planes, 0)
+        layer = replace(layer, depthwise=True, planes=len(planes))
         packed = [layer.packed(plane) for plane in planes]
         whole = np.stack(packed, axis=-3) if len(planes) > 1 else packed[0]
         source, _ = self._values.read(node.inputs[0], LANES)
@@ -127,29 +128,33 @@ class LayerCalls:
 
     def transposed(self, node: QuantNode, op: QLinearConvTranspose2d) -> None:
         """A convolution for each phase of the output's pixels."""
-        weight = centered_weights(op)
-        source, seen = self._values.read(node.inputs[0], LANES)
-        n, co, height, width = self._values.shape(node.output)
-        _, down, across, inputs, *_ = weight.shape
-        (plane,) = weight_planes(weight)  # see `with_spread_data`
+        n, inputs, *image = self._values.shape(node.inputs[0])
+        _, co, *result = self._values.shape(node.output)
+        (plane,) = weight_planes(centered_weights(op))  # see `with_spread_data`
+        bias, pad = centered_bias(op, plane)[:, 0, 0], op.pad
+        if is_column(image, result):
+            image, result, pad = image[::-1], result[::-1], turned_pad(pad)
+            plane = plane.transpose(0, 2, 1, 3, 5, 4)
+        _, down, across, *_ = plane.shape
         packed = QLinearLayer(
-            data=(n, inputs, height, width), outputs=co, window=PIXEL, together=self._isa.depth
+            data=(n, inputs, *PIXEL.kernel), outputs=co, window=PIXEL, together=self._isa.depth
         ).packed_phases(plane)
         attrs: dict[str, AttrValue] = {
             "stride": (down, across),
-            "pad": op.pad,
+            "pad": pad,
             "fill": op.x_zero,
             **requantization_attrs(op.to),
         }
-        taps = int(np.count_nonzero(weight.any(axis=(0, 3))))
-        macs = n * co * height * width // (down * across) * inputs * taps
+        taps = int(np.count_nonzero(plane.any(axis=(0, 3))))
+        macs = n * co * math.prod(result) // (down * across) * inputs * taps
         constants = {
             "weight": Constant(f"{node.name}.weight", packed),
-            **self._lanes(node, op, centered_bias(op, weight)[:, 0, 0], co),
+            **self._lanes(node, op, bias, co),
         }
-        self._emit(
-            node, "qlinear_conv2d_transpose", {"data": (source, seen)}, constants, attrs, macs
-        )
+        source, _ = self._values.read(node.inputs[0], LANES)
+        data = {"data": (source, blocked_shape((n, inputs, *image), 1, LANES))}
+        shape = blocked_shape((n, co, *result), 1, LANES)
+        self._emit(node, "qlinear_conv2d_transpose", data, constants, attrs, macs=macs, shape=shape)
 
     def _zero(self, weight: Int16Array, data: tuple[int, int, int, int], window: Window) -> int:
         """What brings weights back to int8, where the kernel knows that and quads are faster."""
@@ -245,7 +250,8 @@ class LayerCalls:
             constants["weight_zero"] = Constant(f"{node.name}.weight_zero", zeros)
         data = {"data": (source, kernel.inputs[0].shape)}
         macs *= math.prod(self._values.shape(node.output))
-        self._emit(node, kernel.operator, data, constants, attrs, macs)
+        shape = kernel.outputs[0].shape
+        self._emit(node, kernel.operator, data, constants, attrs, macs=macs, shape=shape)
 
     def _lanes(
         self,
@@ -269,18 +275,17 @@ class LayerCalls:
         data: dict[str, tuple[str, Shape]],
         constants: dict[str, Constant],
         attrs: dict[str, AttrValue],
+        *,
         macs: int,
+        shape: Shape,
     ) -> None:
-        n, channels, *rest = self._values.shape(node.output)
-        height, width = rest or (1, 1)
-        shape = (n, -(-channels // LANES), height, width, 1, LANES)
         behind: dict[str, tuple[str, Shape]] = {}
         if isinstance(node.op, QLinearFused):
             behind["other"] = self._values.read(node.inputs[1], LANES)[0], shape
             attrs = {**attrs, **fused_attrs(node.op.binary)}
         result, _ = self._values.result(node.output, LANES)
         if isinstance(node.op, DynamicLayer):
-            assert n == 1, "there are no several samples where each has a range of its own"
+            assert shape[0] == 1, "there are no several samples where each has a range of its own"
             grid, _ = self._values.read(node.inputs[1], ROW_MAJOR)
             data |= dynamic_operands(self._made, node.name, node.op.layer, grid, constants)
             constants = {}

@@ -53,8 +53,19 @@ def tile_sizes(extent: int, most: int) -> list[int]:
 
 def tall_tiles(extent: int) -> list[int]:
     """The least size of tiles for every number of them that fills an extent."""
-    sizes = tile_sizes(extent, extent)
-    return sorted({tiles(extent, each): each for each in reversed(sizes)}.values())
+    found = (_least_tile(extent, count) for count in range(1, extent + 1))
+    return sorted(tile for tile in found if tile)
+
+
+def _least_tile(extent: int, count: int) -> int:
+    """The least size of tiles of which so many fill an extent; 0 if no size is worth it."""
+    for step in range(extent // count, 0, -1):
+        tile = extent - (count - 1) * step
+        if count * tile > _MOST_COMPUTED * extent:
+            break
+        if tiles(extent, tile) == count:
+            return tile
+    return 0
 
 
 def is_tile(extent: int, tile: int) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +12,11 @@ from kit.networks.onnx_models import model, node, saved
 from numpy.typing import NDArray
 from tilefarm.dtype import DType
 from tilefarm.errors import DataError, SettingsError
-from tilefarm.processors import AARCH64, X86_64, processor
-from tilefarm.target import Host, Target, load_target
+from tilefarm.target import Target, load_target
 
 from compile_worker.isa import isa_of
 from driver.network.frontend.onnx import import_model
-from driver.network.graph.ir import Graph, Window
-from driver.network.integer.network import Network
+from driver.network.graph.ir import Window
 from driver.network.integer.reference import run_integer, run_network
 from driver.network.partition.partitioner import partition_network
 from driver.network.partition.qlinear_layers import QLinearLayer
@@ -27,45 +24,21 @@ from driver.network.partition.qlinear_weights import zero_within_int8
 from driver.network.quantize.fitting import quantize_for
 from driver.network.quantize.options import Quantization
 
+from .processor_networks import (
+    I8MM,
+    QUADS,
+    RNG,
+    VNNI,
+    graph_of,
+    of_one_zero,
+    operators,
+    partitioned,
+    weights,
+)
+
 TARGETS = ("cpu:x86-64-v3", "cpu:neoverse-n1")
 """Weights in pairs, and in quads."""
-VNNI = processor("cpu with VNNI", Host(triple=X86_64, cpu="cascadelake"))
-"""In quads where they are int8, and in pairs where they are not."""
-RNG = np.random.default_rng(5)
 
-
-def weights(*shape: int) -> NDArray[np.float32]:
-    return RNG.normal(0, 1, shape).astype(np.float32)
-
-
-def graph_of(
-    tmp_path: Path, nodes: Sequence[onnx.NodeProto], x: tuple[int, ...], **values: Any
-) -> Graph:
-    """From `x` to `y`."""
-    made = model(nodes, values, x=x)
-    return import_model(saved(made, tmp_path))
-
-
-def partitioned(graph: Graph, target: str | Target) -> Network:
-    """The network, of which every output is that of the integer network, bit for bit."""
-    (given,) = graph.inputs
-    data = RNG.normal(0, 1, (4 * graph.batch, *given.shape[1:])).astype(np.float32)
-    aim = target if isinstance(target, Target) else load_target(target)
-    quantized = quantize_for(aim, graph, {given.name: data}, Quantization())
-    network = partition_network(quantized, aim)
-    for start in range(0, len(data), graph.batch):
-        part = {given.name: data[start : start + graph.batch]}
-        wanted, found = run_integer(quantized, part), run_network(network, part)
-        for name, values in wanted.items():
-            np.testing.assert_array_equal(found[name], values)
-    return network
-
-
-def operators(network: Network) -> list[str]:
-    return [step.workload.operator for step in network.steps]
-
-
-I8MM = processor("cpu with i8mm", Host(triple=AARCH64, cpu="neoverse-n2"))
 
 CONVOLUTIONS: dict[str, tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = {
     "image": ((1, 3, 9, 9), (20, 3, 3, 3), {"pads": [1, 1, 1, 1], "strides": [2, 2]}),
@@ -172,41 +145,6 @@ def test_weights_that_leave_int8_are_read_once_where_int16_is_multiplied(
     else:
         assert names == ["qlinear_conv2d"]
         assert weights_of_step.dtype is DType.INT16
-
-
-QUADS = (
-    VNNI,
-    load_target("cpu:neoverse-n1"),
-    processor("cpu without sdot", Host(triple=AARCH64, cpu="cortex-a53")),
-    I8MM,
-)
-
-
-def of_one_zero(
-    tmp_path: Path, aim: Target, weight: tuple[int, ...], size: int = 6, **attrs: Any
-) -> Network:
-    """A QLinearConv of uint8 weights, of which some are at the ends, less 131; right as it is."""
-    channels = weight[1] * attrs.get("group", 1)
-    values = {
-        "w": RNG.choice(np.array([0, 1, 130, 255], np.uint8), weight),
-        "w.zero": np.array(131, np.uint8),
-        "w.scale": np.array(0.004, np.float32),
-        "scale": np.array(0.02, np.float32),
-        "zero": np.array(119, np.uint8),
-    }
-    grid = ["scale", "zero"]
-    nodes = [
-        node("QuantizeLinear", ["x", *grid], "q"),
-        node("QLinearConv", ["q", *grid, "w", "w.scale", "w.zero", *grid], "c", **attrs),
-        node("DequantizeLinear", ["c", *grid], "y"),
-    ]
-    path = saved(model(nodes, values, x=(1, channels, 7, size)), tmp_path)
-    quantized = quantize_for(aim, import_model(path, keeps_integers=True), None, Quantization())
-    network = partition_network(quantized, aim)
-    data = {"x": RNG.normal(0, 2, (1, channels, 7, size)).astype(np.float32)}
-    wanted, found = run_integer(quantized, data), run_network(network, data)
-    np.testing.assert_array_equal(found["y"], wanted["y"])
-    return network
 
 
 @pytest.mark.parametrize("aim", QUADS, ids=lambda aim: aim.name)

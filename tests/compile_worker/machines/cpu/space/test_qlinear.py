@@ -31,7 +31,7 @@ from compile_worker.ir.visit import find
 from compile_worker.isa import isa_of
 from compile_worker.lowering import lower
 from compile_worker.machines.cpu.space import cpu_space
-from compile_worker.machines.cpu.space.windows import tile_sizes, tiles
+from compile_worker.machines.cpu.space.windows import tall_tiles, tile_sizes, tiles
 from compile_worker.passes.nests import of_kind
 from compile_worker.schedule import replay
 from compile_worker.schedule.loops import tile_step
@@ -268,6 +268,14 @@ def test_tiles_fill_a_row_and_have_little_in_common(extent: int) -> None:
         covered = [at for start in starts for at in range(start, start + size)]
         assert set(covered) == set(range(extent))
         assert len(covered) <= 1.25 * extent
+
+
+@pytest.mark.parametrize("extent", [*range(1, 60), 197, 784])
+def test_of_every_number_of_tiles_the_least_are_thought_of(extent: int) -> None:
+    least: dict[int, int] = {}
+    for size in tile_sizes(extent, extent):
+        least.setdefault(tiles(extent, size), size)
+    assert tall_tiles(extent) == sorted(least.values())
 
 
 @pytest.mark.parametrize("threads", [1, 2])
