@@ -102,6 +102,19 @@ def divided(trace: Trace) -> tuple[Trace, Trace]:
     return Trace(ours), Trace(tuple(step for step in trace.steps if step.primitive == PRIMITIVE))
 
 
+def lowered_as_here(trace: Trace) -> Trace:
+    """The schedule with the passes that this process was told to load, as its own have them.
+
+    Another version of a file is other code for the same schedule, as another version of the
+    compiler is. A pass of a name that is not loaded stays, and is refused where it is compiled.
+    """
+    ours, named = divided(trace)
+    here = default_trace().steps
+    names = {step.args[0] for step in here}
+    missing = (step for step in named.steps if step.args[0] not in names)
+    return Trace((*ours.steps, *here, *missing))
+
+
 def plugins_of(trace: Trace) -> tuple[PluginText, ...]:
     """What a compile worker needs besides the schedule: the files of the passes that it names.
 

@@ -17,7 +17,7 @@ from tilefarm.plural import plural
 from tilefarm.readable import readable
 from tilefarm.target import Target
 
-from compile_worker.plugins.passes import require_passes
+from compile_worker.plugins.passes import lowered_as_here, require_passes
 from driver.environment import versions
 from driver.farm.run_resources import Folders, RunResources
 from driver.farm.scratch import scratch_folder
@@ -109,9 +109,7 @@ class _TuningRun:
         if self._settings.compare is not None:
             check_comparable(target, self._farm_settings.tracker)
         if self._settings.schedules is not None:
-            self._given = read_schedules(self._settings.schedules)
-            for chosen in self._given:
-                require_passes(chosen.trace)
+            self._given = self._schedules(self._settings.schedules)
         files = read(self._context, target)
         folder = self._open(self._settings.out, target, files.model_digest)
         self._context.watch.write_into(folder.log)
@@ -127,6 +125,23 @@ class _TuningRun:
         if self._failure is not None:
             raise self._failure
         return self._exit_code(end)
+
+    def _schedules(self, path: Path) -> Sequence[ChosenSchedule]:
+        """Those of a file, lowered with the passes that are loaded.
+
+        Raises:
+            DataError: it cannot be read.
+            PassError: one needs a pass of a name that is not loaded.
+        """
+        kept = read_schedules(path)
+        given = [replace(each, trace=lowered_as_here(each.trace)) for each in kept]
+        for each in given:
+            require_passes(each.trace)
+        others = sum(before.trace != now.trace for before, now in zip(kept, given, strict=True))
+        if others:
+            words = plural(others, "schedule")
+            self._context.say(f"{path}: {words} lowered with the passes that are loaded now")
+        return given
 
     def _with_given(
         self, prepared: Prepared, store: TrialStore, resources: RunResources, folder: OutputFolder

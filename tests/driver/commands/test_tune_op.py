@@ -126,6 +126,15 @@ def test_a_pass_of_a_plugin_is_searched_with_and_its_records_are_its_own(
     assert "records: 0 of 1 workload known, 4 schedules" in out
     assert "first: wrong_result: " in err
 
+    forget_plugins()
+    Path("passes.py").write_text(f"# Another version.\n{PASSES}")
+    assert main([*given, "--plugin", "passes.py", "--trials", "0", "--out", "later"]) == 0
+    said = capsys.readouterr().out
+    assert "with/schedules.json: 1 schedule lowered with the passes that are loaded now" in said
+    assert "0 differ from the reference" in said
+    digest = Digest.of(Path("passes.py").read_bytes()).hex
+    assert f'["lower_with","times","{digest}"]' in Path("later/schedules.json").read_text()
+
 
 def test_show_says_which_rules_made_its_space(
     plugin: str, capsys: pytest.CaptureFixture[str]
