@@ -70,13 +70,19 @@ def _measure(c: Campaign) -> tuple[Campaign, list[Command]]:
 
 
 def _next_run(c: Campaign) -> tuple[JobId, str] | None:
-    """The oldest ready job and the least loaded device, one that has not failed it if there is."""
-    ready, load = c.jobs.at(JobStage.READY), c.jobs.load
-    room = [d for d in c.devices if load(d) < c.queue_depth] if ready else []
-    if not room:
-        return None
-    strikes = c.jobs[ready[0]].strikes
-    return ready[0], min(room, key=lambda d: (d in strikes, load(d)))
+    """The oldest ready job that a device has room for, and the least loaded one for it.
+
+    A job that a device has failed waits for another one as long as there is another.
+    """
+    load, ready = c.jobs.load, c.jobs.at(JobStage.READY)
+    free = {d for d in c.devices if load(d) < c.queue_depth} if ready else set()
+    for number in ready if free else ():
+        strikes = c.jobs[number].strikes
+        fit = [d for d in c.devices if d not in strikes] or c.devices
+        room = [d for d in fit if d in free]
+        if room:
+            return number, min(room, key=load)
+    return None
 
 
 def _compile(c: Campaign) -> tuple[Campaign, list[Command]]:

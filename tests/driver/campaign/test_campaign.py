@@ -103,10 +103,19 @@ def violations(campaign: Campaign) -> list[str]:
     broken += [f"{d} confirms: not up" for d in campaign.confirming if d not in campaign.devices]
     if list(jobs) != sorted(jobs):
         broken.append("a job is not where its number says")
-    idle = [d for d in campaign.devices if jobs.load(d) == 0]
-    if idle and jobs.at(JobStage.READY) and not campaign.stopping:
-        broken.append(f"{idle[0]} idles while jobs are ready")
+    if not campaign.stopping:
+        broken += [
+            f"{d} idles while jobs are ready" for d in campaign.devices if idles(campaign, d)
+        ]
     return broken
+
+
+def idles(campaign: Campaign, device: str) -> bool:
+    """Whether a device has nothing, and there is a job that waits for no other device."""
+    jobs = campaign.jobs
+    strikes = [jobs[n].strikes for n in jobs.at(JobStage.READY)]
+    may_run = any(device not in by or {*campaign.devices} <= {*by} for by in strikes)
+    return may_run and not jobs.load(device)
 
 
 def play(
@@ -274,6 +283,17 @@ def test_a_run_that_the_farm_spoiled_is_tried_on_another_device() -> None:
         ran(1, "sim0", spoiled()),
     )
     assert commands[0] == Dispatch("sim1", 1)
+
+
+def test_a_run_that_the_farm_spoiled_waits_for_another_device_while_there_is_one() -> None:
+    limits = WorkLimits(prefetch_depth=1)
+    events: list[Event] = [up("sim0"), up("sim1"), Proposed((1, 2)), Built(1), Built(2)]
+    campaign, commands = play(*events, ran(1, "sim0", spoiled()), limits=limits)
+    assert not any(isinstance(each, Dispatch) for each in commands)
+    _, commands = step(campaign, ran(2, "sim1", good("sim1")))
+    assert Dispatch("sim1", 1) in commands
+    _, commands = step(campaign, DeviceLost("sim1", "gone", 2))
+    assert Dispatch("sim0", 1) in commands
 
 
 def test_a_run_that_failed_by_its_own_fault_is_final() -> None:

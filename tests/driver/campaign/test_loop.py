@@ -157,9 +157,10 @@ def test_a_device_that_tells_no_time_ends_a_search_that_has_no_other(clock: Devi
 def test_the_default_schedules_come_behind_the_first_ones() -> None:
     scene = Scene(StandInDevices())
     scene.play()
-    first = scene.kept[2:4]
-    assert [t.cycles for t in first] == [1000, 1000]
-    assert {t.workload for t in first} == {t.workload for t in scene.kept}
+    defaults = [at for at, trial in enumerate(scene.kept) if trial.cycles == 1000]
+    assert {scene.kept[at].workload for at in defaults} == {t.workload for t in scene.kept}
+    assert len(defaults) == 2
+    assert max(defaults) <= 3, "behind the first of each, unless that is one"
 
 
 def test_the_budget_holds() -> None:
@@ -475,7 +476,7 @@ def one_cycle(code: bytes, job: RunJob) -> Measurement:
 def test_a_device_that_says_what_cannot_be_is_used_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("driver.farm.device_thread.rest_seconds", lambda _: 0.0)
     honest = Scene(StandInDevices(), least_cycles=50)
-    scene = Scene(Lying(2), count=2, least_cycles=50)
+    scene = Scene(Lying(2), count=2, together=True, least_cycles=50)
     honest.play()
     assert scene.play().why == "exhausted"
     assert ends(scene) == ends(honest), "the same as without it"

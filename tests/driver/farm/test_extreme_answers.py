@@ -116,7 +116,7 @@ TELLING: Final = {
 )
 def test_a_search_survives_and_keeps_nothing_impossible(place: Place) -> None:
     for value in EXTREMES[PLACES[place]]:
-        scene = Scene(extreme(place, value), count=2, least_cycles=LEAST)
+        scene = Scene(extreme(place, value), count=2, together=True, least_cycles=LEAST)
         result = scene.play()
         assert result.why == "exhausted", value
         costs = [trial.cycles or 0 for trial in scene.kept if trial.status is Status.OK]

@@ -13,7 +13,7 @@ from tilefarm.measurement import Trial
 from driver.campaign.campaign import WorkLimits
 from driver.campaign.interfaces import SearchResult, SearchSettings
 from driver.campaign.loop import Loop
-from driver.run_events import RunEvent, TrialEnded
+from driver.run_events import DeviceJoined, RunEvent, TrialEnded
 from driver.stop_token import StopToken
 from tuner.lookahead import Lookahead
 from tuner.session import TuningSession, WeightedSpace
@@ -22,7 +22,11 @@ from tuner.trial_store import TrialPosition
 
 @dataclass
 class Scene:
-    """One search over toys."""
+    """One search over toys.
+
+    Attributes:
+        together: no device answers before all `count` have joined.
+    """
 
     devices: StandInDevices
     executor: StandInExecutor = field(default_factory=StandInExecutor)
@@ -31,6 +35,7 @@ class Scene:
     lookahead: int = 40
     device_wait: float = 5.0
     count: int = 1
+    together: bool = False
     kept: list[Trial] = field(default_factory=list)
     places: list[int] = field(default_factory=list)
     paces: list[tuple[str, float]] = field(default_factory=list)
@@ -53,6 +58,8 @@ class Scene:
         self.paces.append((device, seconds))
 
     def play(self) -> SearchResult:
+        if self.together:
+            self.devices.may_run = self._have_joined
         toys = (toy_task(lanes, self.extent) for lanes in (1, 2))
         tasks = {t.name: replace(t, least_cycles=self.least_cycles) for t in toys}
         session = TuningSession(
@@ -81,6 +88,9 @@ class Scene:
             listen=self.events.append,
         )
         return self.loop.run(self.stop)
+
+    def _have_joined(self) -> bool:
+        return sum(isinstance(event, DeviceJoined) for event in self.events) >= self.count
 
     def ended(self) -> list[TrialEnded]:
         return [e for e in self.events if isinstance(e, TrialEnded)]

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from kit.farm.in_process import eventually
 from kit.search.toy_spaces import pair_space, timed
 from tilefarm.artifact import Artifact, BuildFailure, CompileJob, ProgramJob
 from tilefarm.digest import Digest
@@ -137,12 +138,14 @@ class StandInClient:
     confirmed: list[str] = field(default_factory=list)
     faults: list[FarmFault] = field(default_factory=list)
     calls: list[list[str]] = field(default_factory=list)
+    may_run: Callable[[], bool] = lambda: True
 
     def send_ahead(self, blobs: Mapping[Digest, bytes]) -> None:
         self.blobs.update(blobs)
 
     def run_batch(self, asked: Sequence[Ask]) -> list[RunReply]:
         """The first ones, until something befalls the device; of a silent one nobody hears any."""
+        eventually(self.may_run)
         self.calls.append([one.request_id for one in asked])
         answers: list[RunReply] = []
         for one in asked:
@@ -186,7 +189,7 @@ class StandInDevices:
 
     Every run leaves `unchecked` unconfirmed ones; `confirmed` lists who was asked to confirm.
     Others want `wanted_devices`, until they are given back. `calls` lists the requests that were
-    made together.
+    made together. No device answers a run before it `may_run`.
     """
 
     def __init__(
@@ -201,6 +204,7 @@ class StandInDevices:
         self._clock = clock
         self._unchecked = unchecked
         self._client = client
+        self.may_run: Callable[[], bool] = lambda: True
         self.confirmed: list[str] = []
         self.wanted_devices: set[str] = set()
         self._free = [f"sim{n}" for n in range(count)]
@@ -230,6 +234,7 @@ class StandInDevices:
             confirmed=self.confirmed,
             calls=self.calls,
             faults=self._faults.setdefault(lease.lease_id, []),
+            may_run=self.may_run,
         )
 
     def lost(self, lease: Lease) -> str:
