@@ -28,6 +28,7 @@ CONVOLUTIONS: dict[
     "pixels in groups": ((1, 32, 5, 6), (64, 16, 1, 1), {"group": 2}, (1, 30)),
     "pixels by themselves": ((1, 20, 5, 6), (20, 1, 1, 1), {"group": 20}, (1, 30)),
     "pixels of few channels": ((1, 3, 5, 6), (33, 3, 1, 1), {}, (5, 18)),
+    "pixels of wide rows": ((1, 20, 2, 8), (33, 20, 1, 1), {}, (2, 8)),
     "every other pixel": ((1, 20, 5, 6), (33, 20, 1, 1), {"strides": [2, 2]}, (5, 6)),
     "column": ((1, 20, 9, 1), (33, 20, 4, 1), {"pads": [1, 0, 2, 0]}, (1, 9)),
     "column in a frame": ((1, 20, 9, 1), (33, 20, 3, 3), {"pads": [1, 1, 1, 1]}, (1, 9)),
