@@ -49,7 +49,8 @@ from compile_worker.ir.intrinsics import UserIntrinsic, know_intrinsic
 from compile_worker.ir.node import Node
 from compile_worker.ir.simplify import simplify
 from compile_worker.ir.visit import find, rewrite
-from compile_worker.plugins.custom_pass import CustomPass, line_within
+from compile_worker.plugins.custom_pass import CustomPass
+from compile_worker.plugins.failure import failure
 from compile_worker.plugins.patience import OverdueError, patience
 
 AFTER: Final = "rewrite_storage"
@@ -196,9 +197,7 @@ def _meaning(mine: CustomIntrinsic, operands: Sequence[Load], plugin: PluginText
         with patience(SECONDS):
             made = mine.meaning(*operands)
     except (Exception, SystemExit, OverdueError) as error:
-        line = line_within(plugin.named, error)
-        place = f" in line {line}" if line else ""
-        why = " ".join(f"fails: {type(error).__name__}: {error}{place}".split())
+        why = f"fails: {failure(error, plugin.named)}"
         raise _refused(mine, plugin, why, "one expression of the IR") from None
     if not isinstance(made, Expr):
         why = f"gives {type(made).__name__}"

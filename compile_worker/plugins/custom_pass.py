@@ -10,17 +10,16 @@ text and run it, so whatever goes wrong in it is one line that names it, within 
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from tilefarm.artifact import PluginText
-from tilefarm.errors import TilefarmError
 from tilefarm.target import Target
 
 from compile_worker.ir.func import Func
 from compile_worker.pipeline import OverduePassError, PassError
+from compile_worker.plugins.failure import failure
 from compile_worker.plugins.patience import OverdueError, patience
 
 SECONDS: Final = 10.0
@@ -69,19 +68,9 @@ def guarded(mine: CustomPass, plugin: PluginText) -> Rewrite:
                 f"pass {mine.name} of {plugin.named} is {late}", "a loop in it may never end"
             ) from None
         except (Exception, SystemExit) as error:
-            said = error.what if isinstance(error, TilefarmError) else str(error)
-            why = " ".join(f"{type(error).__name__}: {said}".split())
-            line = line_within(plugin.named, error)
-            place = f" in line {line}" if line else ""
             raise PassError(
-                f"pass {mine.name} of {plugin.named} fails: {why}{place}",
+                f"pass {mine.name} of {plugin.named} fails: {failure(error, plugin.named)}",
                 "return the function as it is where the pass does not apply",
             ) from None
 
     return run
-
-
-def line_within(named: str, error: BaseException) -> int | None:
-    """The last line of a user's file that an error came through; None if it came through none."""
-    frames = traceback.extract_tb(error.__traceback__)
-    return next((frame.lineno for frame in reversed(frames) if frame.filename == named), None)

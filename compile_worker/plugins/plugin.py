@@ -20,7 +20,8 @@ from compile_worker.machines.known import MACHINES
 from compile_worker.pipeline import Pass, PassError, stages_by_name
 from compile_worker.plugins import custom_pass, rules
 from compile_worker.plugins.custom_intrinsic import CustomIntrinsic, pass_of
-from compile_worker.plugins.custom_pass import CustomPass, line_within
+from compile_worker.plugins.custom_pass import CustomPass
+from compile_worker.plugins.failure import failure
 from compile_worker.plugins.operator import CustomOperator
 from compile_worker.plugins.passes import UserPass, know_passes, knows_plugin, with_user_pass
 from compile_worker.plugins.patience import OverdueError, patience
@@ -135,7 +136,7 @@ def _run(named: str, text: bytes) -> ModuleType:
         code = compile(text, named, "exec", dont_inherit=True)
         words = text.decode()
     except (SyntaxError, ValueError) as error:
-        raise _unloadable(named, error, _line_of(error)) from None
+        raise _unloadable(named, error) from None
     linecache.cache[named] = (len(words), None, words.splitlines(keepends=True), named)
     try:
         with patience(LOAD_SECONDS):
@@ -148,19 +149,12 @@ def _run(named: str, text: bytes) -> ModuleType:
             f"--plugin: {named} is {late}", "no loop that waits for something outside of functions"
         ) from None
     except (Exception, SystemExit) as error:
-        raise _unloadable(named, error, line_within(named, error)) from None
+        raise _unloadable(named, error) from None
     return module
 
 
-def _line_of(error: Exception) -> int | None:
-    return error.lineno if isinstance(error, SyntaxError) else None
-
-
-def _unloadable(named: str, error: BaseException, line: int | None) -> SettingsError:
-    said = error.msg if isinstance(error, SyntaxError) else str(error)
-    why = " ".join(f"{type(error).__name__}: {said}".split())
-    place = f" in line {line}" if line else ""
+def _unloadable(named: str, error: BaseException) -> SettingsError:
     return SettingsError(
-        f"--plugin: {named} cannot be loaded: {why}{place}",
+        f"--plugin: {named} cannot be loaded: {failure(error, named)}",
         f"`python {named}` shows where it fails" if named.endswith(".py") else "see its package",
     )

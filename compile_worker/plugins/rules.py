@@ -10,12 +10,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Final, TypeVar
 
-from tilefarm.errors import SettingsError, TilefarmError
+from tilefarm.errors import SettingsError
 from tilefarm.space import Point
 from tilefarm.trace import Step
 
 from compile_worker.draft import Draft, Emptied
 from compile_worker.machines.cpu.space.script_context import ScriptContext, ScriptRule
+from compile_worker.plugins.failure import failure
 from compile_worker.plugins.patience import OverdueError, patience
 
 SECONDS: Final = 10.0
@@ -52,9 +53,7 @@ def _called(name: str, call: Callable[[], _R]) -> _R:
     except Emptied:
         raise
     except (Exception, OverdueError) as error:
-        said = error.what if isinstance(error, TilefarmError) else str(error)
-        why = " ".join(f"{type(error).__name__}: {said}".split())
         raise SettingsError(
-            f"--plugin: the rule {name} fails: {why}",
+            f"--plugin: the rule {name} fails: {failure(error)}",
             "an `unmet` that says where it does not apply, or leave the rule out",
         ) from None

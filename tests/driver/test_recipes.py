@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 import pytest
-from kit.kernels.scripts import SCRIPTS, script_of
+from kit.kernels.scripts import SATURATED_SUM, SCRIPTS, script_of
 from kit.networks.onnx_models import model, saved
 from kit.recipes import RECIPES, ROOT, Recipe
 from onnx import helper
@@ -31,23 +31,13 @@ from driver.targets import usable_target
 DRIVER: Final = Path(__file__).resolve().parents[2] / "driver"
 
 
-ADDED: Final = """
+ADDED: Final = f"""
 import numpy as np
 
 from compile_worker.plugins.operator import custom_operator
 
 
-@custom_operator("com.example", "Added", flat=True)
-def added(x, y, out):
-    a = buffer(int8, x.shape[0])
-    b = buffer(int8, x.shape[0])
-    for i in range(x.shape[0]):
-        a[i] = int8(min(max(round_even(x[i] * 50.0), -127.0), 127.0))
-    for i in range(x.shape[0]):
-        b[i] = int8(min(max(round_even(y[i] * 50.0), -127.0), 127.0))
-    for i in range(x.shape[0]):
-        out[i] = float32(int8(min(max(int32(a[i]) + int32(b[i]), -128), 127)))
-
+@custom_operator("com.example", "Added", flat=True){SATURATED_SUM}
 
 @added.reference
 def _(x, y):

@@ -9,9 +9,10 @@ from tilefarm.space import ESTIMATE, SearchSpace
 from tilefarm.target import TARGETS
 
 from compile_worker.space import generate
-from tuner.cost_model import Featurizer
+from tuner.cost_model import Featurizer, Floats
 from tuner.ranked_rows import RankedRows
 from tuner.sampler import Sampler
+from tuner.search import Rows
 
 
 @pytest.fixture
@@ -69,3 +70,18 @@ def test_nothing_has_no_positions(sampler: Sampler) -> None:
     empty = RankedRows(none, sampler, Featurizer(sampler.space))
     assert len(empty) == len(empty.unseen(set(), 5)) == 0
     assert empty.features(empty.unseen(set(), 5)).shape == (0, len(sampler.names))
+
+
+def test_features_are_computed_of_the_front_alone(sampler: Sampler) -> None:
+    computed = list[int]()
+
+    class Counting(Featurizer):
+        def __call__(self, rows: Rows) -> Floats:
+            computed.append(len(rows))
+            return super().__call__(rows)
+
+    rows = sampler.draw(1500, np.random.default_rng(0))[0]
+    ranked = RankedRows(rows, sampler, Counting(sampler.space))
+    ranked.features(ranked.unseen(set(), 10))
+    ranked.features(ranked.unseen({ranked.key(0)}, 10))
+    assert 10 < sum(computed) < len(rows) / 2

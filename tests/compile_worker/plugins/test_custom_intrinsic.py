@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from kit.kernels.scripts import script_of
+from kit.kernels.scripts import SATURATED_SUM, script_of
 from tilefarm.artifact import Artifact, CompileJob
 from tilefarm.dtype import DType
 from tilefarm.errors import SettingsError
@@ -41,18 +41,7 @@ def saturated(a, b):
     total = Cast(DType.INT32, a) + Cast(DType.INT32, b)
     return Cast(DType.INT8, Min(Max(total, number(-128)), number(127)))
 """
-BYTES = """
-def added(x, y, out):
-    a = buffer(int8, x.shape[0])
-    b = buffer(int8, x.shape[0])
-    for i in range(x.shape[0]):
-        a[i] = int8(min(max(round_even(x[i] * 50.0), -127.0), 127.0))
-    for i in range(x.shape[0]):
-        b[i] = int8(min(max(round_even(y[i] * 50.0), -127.0), 127.0))
-    for i in range(x.shape[0]):
-        out[i] = float32(int8(min(max(int32(a[i]) + int32(b[i]), -128), 127)))
-"""
-ADDED = script_of(BYTES, (100,), x=(100,), y=(100,))
+ADDED = script_of(SATURATED_SUM, (100,), x=(100,), y=(100,))
 
 
 @pytest.fixture(autouse=True)
