@@ -151,6 +151,12 @@ def test_more_points_than_the_limit_is_none() -> None:
     assert len(sampler.enumerate(6) or ()) == 6
 
 
+def test_a_few_drawn_rows_do_not_keep_all_that_were_found() -> None:
+    drawn, has_all = Sampler(conv_like_space()).draw(5, np.random.default_rng(0))
+    assert (len(drawn), has_all) == (5, False)
+    assert drawn.base is None, "a part of a larger array keeps all of it"
+
+
 def test_samples_cover_the_space_evenly() -> None:
     space = conv_like_space()
     sampler = Sampler(space)

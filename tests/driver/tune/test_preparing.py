@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import pytest
 from kit.networks.onnx_models import saved_beside
 from tilefarm.clock import SystemClock
 from tilefarm.digest import Digest
@@ -13,7 +14,9 @@ from tilefarm.target import TARGETS
 from tilefarm.watch.operations import Operations
 
 from driver.network.examples import DEMO_CALIBRATION, DEMO_MODEL
+from driver.run_events import StepEnded
 from driver.stop_token import StopToken
+from driver.tune import run_context
 from driver.tune.files import Files
 from driver.tune.preparing import read
 from driver.tune.run_context import RunContext
@@ -52,6 +55,15 @@ def test_a_model_with_other_weights_beside_it_is_another_model(tmp_path: Path) -
     weights.write_bytes(bytes(4) + weights.read_bytes()[4:])
     assert digest_of(model, tmp_path) != before
     assert digest_of(DEMO_MODEL, tmp_path) == Digest.of_file(DEMO_MODEL)
+
+
+def test_each_step_gives_back_what_it_has_freed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given_back = list[bool]()
+    monkeypatch.setattr(run_context, "return_freed_memory", lambda: given_back.append(True))
+    told = files_of(DEMO_MODEL, tmp_path)[1]
+    assert len(given_back) == sum(isinstance(event, StepEnded) for event in told) > 0
 
 
 def test_labels_by_another_name_are_told(tmp_path: Path) -> None:
