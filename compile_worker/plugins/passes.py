@@ -174,5 +174,5 @@ def _unknown(step: Step) -> PassError:
     name, digest = map(str, step.args)
     return PassError(
         f"the schedule needs the pass {name} of the plugin {digest[:12]}, which is not loaded",
-        "--plugin with that very file: one that has changed is another pass",
+        "--plugin with the file that has it; what replays a kernel needs that very version",
     )

@@ -124,7 +124,7 @@ def test_a_schedule_whose_pass_nobody_has_given_is_not_compiled_without_it() -> 
         assert isinstance(built, BuildFailure)
         assert built.status is Status.COMPILE_ERROR
         assert "needs the pass written_out of the plugin " in built.why
-    with pytest.raises(PassError, match="which is not loaded\n  try: --plugin with that very file"):
+    with pytest.raises(PassError, match="which is not loaded\n  try: --plugin with the file"):
         require_passes(job.trace)
     require_passes(Trace())
 
