@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from tilefarm.clock import SystemClock
 from tilefarm.errors import TargetError
 from tilefarm.plural import plural
+from tilefarm.printable import printable
 from tilefarm.quiet import quiet_libraries
 
 from driver.commands.options.farm import add_device_options, farm_settings
@@ -122,7 +123,7 @@ def _as_text(
         else "not timed: --profile does that"
     )
     lines = [f"{program.name}: {plural(samples, 'sample')}, {cycles}"]
-    lines += [f"{name}  {v.dtype} {list(v.shape)}" for name, v in answer.outputs.items()]
+    lines += [f"{printable(n)}  {v.dtype} {list(v.shape)}" for n, v in answer.outputs.items()]
     lines += [f"outputs  {out}"] if out is not None else []
     lines += ["", *profile_lines(profile)] if profile is not None else []
     return "\n".join(lines)

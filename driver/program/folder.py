@@ -7,13 +7,16 @@ is no accelerator, with none. Then `network.h` declares the entry to C programs.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
+from zlib import adler32
 
 from tilefarm.digest import Digest
 from tilefarm.plural import plural
+from tilefarm.printable import printable
 from tilefarm.processors import needed_words
 
 from device_server.vta.library.native import hardware_words
@@ -51,7 +54,7 @@ _README: Final = """\
 {code}: the kernels and the entry `{entry}`. {constants}: weights. manifest.json: all
 of this for machines, with the layout of every buffer, the target and versions.
 The digests in it are SHA-256; `tilefarm run` and run.py check {code} and
-{constants} before they load them.
+{constants} before they load them, run.c by their sizes and a sum of its own.
 
 Inputs, float32, all samples of a run (a batch of {batch}) one after another:
 {inputs}
@@ -169,7 +172,7 @@ def _grid_row(grid: Grid) -> dict[str, object]:
 def _readme(program: NetworkProgram) -> str:
     alone = not program.target.has_accelerator
     return _README.format(
-        name=program.name,
+        name=printable(program.name),
         machine="the processor" if alone else "the accelerator",
         how=_ALONE.format(threads=_threads_line(program)) if alone else _WITH_LIBRARY,
         library="" if alone else "libvta.so ",
@@ -184,7 +187,7 @@ def _readme(program: NetworkProgram) -> str:
         inputs="\n".join(map(_parameter_line, program.inputs)),
         outputs="\n".join(map(_parameter_line, program.outputs)),
         buffers="\n".join(
-            f"  {index}  {row['name']}  {row['nbytes']} bytes, {row['role']}"
+            f"  {index}  {printable(row['name'])}  {row['nbytes']} bytes, {row['role']}"
             for index, row in enumerate(_buffer_rows(program))
         ),
     )
@@ -200,7 +203,7 @@ def _parameter_line(p: Parameter) -> str:
     order = f", axes {list(p.axes)} of the model's file" if moved else ""
     scale = "" if p.scale is None else f", scale {p.scale:.6g}"
     grid = "" if p.grid is None else f"; of the model's {p.grid}"
-    return f"  {p.name}  {list(p.shape)}{order}{scale}{grid}"
+    return f"  {printable(p.name)}  {list(p.shape)}{order}{scale}{grid}"
 
 
 def _filled(name: str, program: NetworkProgram) -> bytes:
@@ -209,12 +212,12 @@ def _filled(name: str, program: NetworkProgram) -> bytes:
     simulator = _simulator_words(program)
     processor = program.target.host.triple.partition("-")[0]
     words = {
-        "NAME": program.name,
+        "NAME": _commented(program.name),
         "INPUTS": str(len(program.inputs)),
         "OUTPUTS": str(len(program.outputs)),
         "NBYTES": ", ".join(str(row["nbytes"]) for row in _buffer_rows(program)),
         "BUFFERS": "\n".join(
-            f" *   {index}  {row['name']}, {row['nbytes']} bytes: {row['role']}"
+            f" *   {index}  {_commented(row['name'])}, {row['nbytes']} bytes: {row['role']}"
             for index, row in enumerate(_buffer_rows(program))
         ),
         "SIMULATOR": ", ".join(map(str, simulator or (0,))),
@@ -226,12 +229,18 @@ def _filled(name: str, program: NetworkProgram) -> bytes:
         "POOL": _POOL if b"tilefarm_open_pool" in program.code else "",
         "ARCHITECTURE": _ARCHITECTURES.get(processor, "1"),
         "CODE": CODE_FILE,
+        "CODE_SIZE": str(len(program.code)),
+        "CODE_SUM": f"{adler32(program.code)}u",
         "WEIGHTS": CONSTANTS_FILE,
+        "WEIGHTS_SUM": f"{adler32(program.constants)}u",
         "ENTRY": program.entry,
     }
-    for word, value in words.items():
-        text = text.replace(f"@{word}@", value)
-    return text.encode()
+    return re.sub("@([A-Z_]+)@", lambda found: words[found[1]], text).encode()
+
+
+def _commented(name: str) -> str:
+    """A name of the model's in a comment of C, which it neither ends nor begins."""
+    return printable(name).replace("*/", "* /").replace("/*", "/ *")
 
 
 def _needed_words(program: NetworkProgram) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import zipfile
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -88,10 +89,15 @@ def in_types_of_model(
 
 
 def write_answers(path: Path, outputs: Mapping[str, NDArray[Any]]) -> None:
-    """Write an npz file, whole or not at all."""
+    """Write an npz file, whole or not at all.
+
+    It takes names that numpy.savez does not, which has parameters of its own: `file`.
+    """
     content = io.BytesIO()
-    arrays: dict[str, Any] = dict(outputs)
-    np.savez(content, **arrays)
+    with zipfile.ZipFile(content, "w") as archive:
+        for name, values in outputs.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, values, allow_pickle=False)
     write_atomically(path, content.getvalue())
 
 

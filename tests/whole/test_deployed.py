@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 import struct
 import subprocess
 import sys
+import zlib
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -26,7 +28,7 @@ from device_server.vta.library.native import find_library
 from driver.network import import_model, load_data
 from driver.network.examples import DEMO_CALIBRATION, DEMO_MODEL
 from driver.network.graph.grid import Grid
-from driver.network.graph.ir import Graph, Normalize, Product, Reduce, Softmax
+from driver.network.graph.ir import Add, Graph, GraphInput, Normalize, Product, Reduce, Softmax
 from driver.network.integer.reference import run_integer
 from driver.network.partition.partitioner import partition_network
 from driver.network.quantize.float_network import float_network
@@ -34,7 +36,7 @@ from driver.network.quantize.options import Quantization
 from driver.network.quantize.quantizer import quantize
 from driver.network.rewrites.fold import fold
 from driver.program.model import NetworkProgram
-from driver.program.running import in_types_of_model
+from driver.program.running import in_types_of_model, write_answers
 from driver.program.simulated import answers_of
 from driver.tune.output import OutputFolder
 
@@ -196,10 +198,107 @@ def test_an_object_that_cannot_be_mapped_here_is_refused(alone: Path) -> None:
     manifest = json.loads((alone / "manifest.json").read_text())
     manifest["code"]["sha256"] = hashlib.sha256(content).hexdigest()
     (alone / "manifest.json").write_text(json.dumps(manifest))
+    source, read = alone / "run.c", 'need_file("./network.so", '
+    sums = f"{read}{len(content)}, {zlib.adler32(content)}u); //"
+    source.write_text(source.read_text().replace(f"free({read}", f"{sums}"))
     said = refused_by_python(alone)()
     assert said[0].startswith("cannot be loaded here: ")
     assert said[1:] == ["  try: tune for --target cpu here"]
-    assert refused_by_c(alone)()[0].startswith("./network.so: ")
+    assert refused_by_c(alone)()[0].startswith("./network.so: ./network.so: ELF ")
+
+
+@pytest.mark.parametrize("name", ["network.so", "weights.bin"])
+@pytest.mark.parametrize("how", ["longer", "other", "absent"])
+def test_files_of_another_program_are_refused(name: str, how: str, alone: Path) -> None:
+    part = alone / name
+    content = part.read_bytes()
+    part.write_bytes(content + b"x" if how == "longer" else content[:-1] + b"x")
+    if how == "absent":
+        part.unlink()
+    said_by_c, said = refused_by_c(alone)(), refused_by_python(alone)()
+    assert len(said_by_c) == 1
+    assert name in said[0]
+    assert (
+        said_by_c[0]
+        .removeprefix("./")
+        .startswith(f"{name}: No such file" if how == "absent" else f"{name}: damaged")
+    )
+
+
+def test_the_examples_fail_where_outputs_cannot_be_written(alone: Path) -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("there is no disk that is always full")
+    compile_example(alone)
+    next(iter(demo()[1].values())).astype(np.float32).tofile(alone / "in")
+    said = {"/dev/full": "No space left on device", "no/y": "No such file or directory"}
+    for out, why in said.items():
+        for words in (["./run", "in", out], [sys.executable, "run.py", "x.npz", out]):
+            done = subprocess.run(words, cwd=alone, capture_output=True, text=True, check=False)
+            assert (done.returncode, done.stderr.count("\n")) == (1, 1), done.stderr
+            assert done.stderr.startswith(f"{out}: ")
+            assert done.stderr.endswith(f"{why}\n")
+
+
+HOSTILE: Final = "x*/ int evil; /*/\n@POOL@"
+"""A name that would end a comment, and begin a line."""
+
+
+@pytest.fixture
+def with_odd_names(tmp_path: Path) -> Path:
+    """A sum of two inputs with an odd name, as an output that numpy.savez would not take."""
+    shape = (1, 16, 2, 2)
+    builder = Builder(shape, HOSTILE)
+    builder.shapes |= {"b": shape, HOSTILE: shape}
+    builder.inputs = [
+        GraphInput(name=name, shape=shape, axes=(0, 1, 2, 3)) for name in (HOSTILE, "b")
+    ]
+    graph = builder.graph(builder.put(Add(), HOSTILE, "b"))
+    graph = replace(graph, outputs=(replace(graph.outputs[0], name="file"),))
+    target = load_target("cpu")
+    program = program_of(partition_network(float_network(graph, target), target))
+    out = OutputFolder(tmp_path)
+    out.write_program(program, {})
+    return out.program
+
+
+def test_names_end_no_comment_and_begin_no_line(with_odd_names: Path) -> None:
+    header = (with_odd_names / "network.h").read_text()
+    code = re.sub(r"/\*.*?\*/", "", header, flags=re.DOTALL)
+    assert "evil" in header
+    assert "evil" not in code
+    assert (
+        r"x*/ int evil; /*/\n@POOL@  [1, 16, 2, 2]" in (with_odd_names / "README.txt").read_text()
+    )
+    for language in ("c", "c++"):
+        check = ["cc", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-x", language, "network.h"]
+        subprocess.run(check, cwd=with_odd_names, check=True)
+
+
+def test_an_output_may_have_any_name(with_odd_names: Path, tmp_path: Path) -> None:
+    ones = np.ones((1, 16, 2, 2), np.float32)
+    in_python(with_odd_names, None, {HOSTILE: ones, "b": ones})
+    write_answers(tmp_path / "answers.npz", {"file": ones + ones})
+    for path in (with_odd_names / "y.npz", tmp_path / "answers.npz"):
+        with np.load(path) as found:
+            assert found["file"].tobytes() == (ones + ones).tobytes()
+
+
+def test_the_c_example_refuses_a_folder_and_inputs_of_unlike_lengths(with_odd_names: Path) -> None:
+    compile_example(with_odd_names)
+    for name, samples in (("one", 1), ("two", 2)):
+        (with_odd_names / name).write_bytes(bytes(256 * samples))
+    said = {
+        ("one", "two"): "one ends before the other inputs\n",
+        ("two", "one"): "one ends within a run\n",
+        (".", "one"): ".: Is a directory\n",
+        ("one", "."): ".: Is a directory\n",
+    }
+    for inputs, why in said.items():
+        words = ["./run", *inputs, "out"]
+        done = subprocess.run(
+            words, cwd=with_odd_names, capture_output=True, text=True, check=False
+        )
+        assert (done.returncode, done.stderr) == (1, why)
 
 
 @pytest.fixture(scope="module")
@@ -234,17 +333,20 @@ def refused_by_c(folder: Path) -> Callable[..., list[str]]:
     """What run.c says, in lines; it fails."""
 
     def run(*options: str) -> list[str]:
-        subprocess.run(
-            ["cc", "-Wall", "-Werror", "run.c", "-ldl", "-lpthread", "-o", "run"],
-            cwd=folder,
-            check=True,
-        )
+        compile_example(folder)
         words = ["./run", *options, "x.npz", "out"]
         done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
         assert done.returncode in (1, 2), done.stderr
         return done.stderr.splitlines()
 
     return run
+
+
+def compile_example(folder: Path) -> None:
+    flags = ["-Wall", "-Wextra", "-Werror", "-O1"]
+    subprocess.run(
+        ["cc", *flags, "run.c", "-ldl", "-lpthread", "-o", "run"], cwd=folder, check=True
+    )
 
 
 def answered(program: NetworkProgram, data: Arrays) -> list[bytes]:
@@ -269,10 +371,7 @@ def in_python(folder: Path, library: str | None, data: Arrays, *options: str) ->
 def in_c(
     folder: Path, library: str | None, program: NetworkProgram, data: Arrays, *options: str
 ) -> list[bytes]:
-    flags = ["-Wall", "-Wextra", "-Werror", "-O1"]
-    subprocess.run(
-        ["cc", *flags, "run.c", "-ldl", "-lpthread", "-o", "run"], cwd=folder, check=True
-    )
+    compile_example(folder)
     inputs = [f"in{index}" for index in range(len(program.inputs))]
     outputs = [f"out{index}" for index in range(len(program.outputs))]
     for name, parameter in zip(inputs, program.inputs, strict=True):
@@ -340,6 +439,11 @@ DATA: Final[dict[str, tuple[dict[str, Any], str]]] = {
     ),
     "another shape": ({"x": np.zeros((2, 8))}, "x.npz: x is [2, 8], not ['samples', 1, 8, 8]"),
     "no samples": ({"x": np.zeros((0, 1, 8, 8))}, "x.npz: x has no samples"),
+    "no numbers": (
+        {"x": np.zeros((2, 1, 8, 8), np.complex64)},
+        "x.npz: x has type complex64, not real numbers",
+    ),
+    "objects": ({"x": np.array([None])}, "x.npz: not what numpy.savez writes: "),
 }
 
 
@@ -355,7 +459,7 @@ def test_the_python_example_says_what_is_wrong_with_data(case: str, folder: Path
 
 
 def test_the_c_example_refuses_a_part_of_a_sample(folder: Path) -> None:
-    subprocess.run(["cc", "run.c", "-ldl", "-lpthread", "-o", "run"], cwd=folder, check=True)
+    compile_example(folder)
     (folder / "in").write_bytes(b"12345")
     words = ["./run", str(find_library()), "in", "out"]
     done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
@@ -373,7 +477,8 @@ def test_the_examples_say_what_is_wrong(folder: Path) -> None:
     done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert done.stderr.startswith("weights.bin: damaged"), "before anything is loaded"
-    subprocess.run(["cc", "run.c", "-ldl", "-lpthread", "-o", "run"], cwd=folder, check=True)
+    (folder / "weights.bin").write_bytes((folder / "weights.bin").read_bytes()[:-1])
+    compile_example(folder)
     words = ["./run", "absent.so", "in", "out"]
     done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 1

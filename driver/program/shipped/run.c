@@ -3,6 +3,7 @@
  * order and the shapes that README.txt lists. */
 #define _GNU_SOURCE /* sched_getaffinity */
 #include <dlfcn.h>
+#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdint.h>
@@ -24,7 +25,27 @@ enum { THREADS = @THREADS@ }; /* that it was tuned for */
 static void *need(void *found, const char *what) {
   if (found != NULL) return found;
   const char *why = dlerror();
-  fprintf(stderr, "%s: %s\n", what, why != NULL ? why : "cannot be opened");
+  fprintf(stderr, "%s: %s\n", what, why != NULL ? why : strerror(errno));
+  exit(1);
+}
+
+/* A function that there may be; dlerror() forgets that there is none. */
+static void *may_find(void *code, const char *name) {
+  void *found = dlsym(code, name);
+  dlerror();
+  return found;
+}
+
+/* A file of this program as it was written: by its size and its Adler-32. */
+static void *need_file(const char *path, size_t size, uint32_t sum) {
+  uint32_t low = 1, high = 0;
+  unsigned char *content = need(malloc(size + 1), "memory");
+  FILE *file = need(fopen(path, "rb"), path);
+  const size_t got = fread(content, 1, size + 1, file);
+  fclose(file);
+  for (size_t i = 0; i < got; ++i) low = (low + content[i]) % 65521, high = (high + low) % 65521;
+  if (got == size && (high << 16 | low) == sum) return content;
+  fprintf(stderr, "%s: damaged, or of another program\n", path);
   exit(1);
 }
 
@@ -67,23 +88,24 @@ static void *helper(void *unused) {
   return unused;
 }
 
-static void start_threads(void *code, int threads) {
+static void start_threads(void *code, long threads) {
   cpu_set_t cores;
   pthread_t thread;
   if (sched_getaffinity(0, sizeof cores, &cores) == 0 && threads > CPU_COUNT(&cores)) {
-    fprintf(stderr, "%d threads, but there are %d cores\n", threads, CPU_COUNT(&cores));
+    fprintf(stderr, "%ld threads, but there are %d cores\n", threads, CPU_COUNT(&cores));
     fprintf(stderr, "  try: --threads %d\n", CPU_COUNT(&cores));
     exit(2);
   }
-  open_pool = dlsym(code, "tilefarm_open_pool");
+  open_pool = may_find(code, "tilefarm_open_pool");
   if (open_pool == NULL) return; /* it has no kernel that could be shared */
   help = dlsym(code, "tilefarm_help"), close_pool = dlsym(code, "tilefarm_close_pool");
-  for (int k = 1; k < threads; ++k) {
-    if (pthread_create(&thread, NULL, helper, NULL) != 0) need(NULL, "a thread");
+  for (long k = 1; k < threads; ++k) {
+    errno = pthread_create(&thread, NULL, helper, NULL);
+    if (errno != 0) need(NULL, "a thread");
   }
 }
 
-static int32_t run(int32_t (*entry)(void *const *, const int64_t *), void *const *buffers, int threads) {
+static int32_t run(int32_t (*entry)(void *const *, const int64_t *), void *const *buffers, long threads) {
   static const int64_t offsets[BUFFERS];
   const int is_shared = threads > 1 && open_pool != NULL;
   if (is_shared) {
@@ -103,7 +125,7 @@ static void *(*alloc)(size_t);
 static void (*copy)(const void *, size_t, void *, size_t, size_t, int); /* 1: to the device, 2: from */
 static int (*last_error)(char *, size_t);
 
-static void *plain_alloc(size_t size) { return aligned_alloc(4096, (size + 4095) / 4096 * 4096); }
+static void *plain_alloc(size_t size) { return aligned_alloc(4096, (size / 4096 + 1) * 4096); }
 
 static void plain_copy(const void *from, size_t at, void *to, size_t start, size_t size, int kind) {
   (void)kind;
@@ -112,19 +134,38 @@ static void plain_copy(const void *from, size_t at, void *to, size_t start, size
 
 static void open_library(const char *path) {
   void *vta = need(dlopen(path, RTLD_NOW | RTLD_GLOBAL), path); /* the program calls it */
-  int (*configure)(const int32_t *) = dlsym(vta, "tilefarm_vta_configure");
-  last_error = dlsym(vta, "tilefarm_vta_last_error");
+  int (*configure)(const int32_t *) = may_find(vta, "tilefarm_vta_configure");
+  last_error = may_find(vta, "tilefarm_vta_last_error");
   if (configure != NULL) configure(simulator);
   alloc = need(dlsym(vta, "VTABufferAlloc"), "VTABufferAlloc");
   copy = need(dlsym(vta, "VTABufferCopy"), "VTABufferCopy");
 }
 
+static void *device[BUFFERS], *host[BUFFERS];
+static FILE *file[BUFFERS];
+
+/* Reads what one run takes: 1, 0 at the end of all inputs, -1 where one ends before. */
+static int next_inputs(char **argv) {
+  int ended = 0;
+  for (int i = FIRST; i < FIRST + INPUTS; ++i) {
+    const size_t got = fread(host[i], 1, nbytes[i], file[i]);
+    if (ferror(file[i])) return perror(argv[i]), -1;
+    ended += got == 0;
+    if (got != nbytes[i] && ended != i - FIRST + 1)
+      return fprintf(stderr, "%s ends within a run\n", argv[i]), -1;
+    copy(host[i], 0, device[i], 0, nbytes[i], 1);
+  }
+  if (ended != 0 && ended != INPUTS)
+    return fprintf(stderr, "%s ends before the other inputs\n", argv[FIRST]), -1;
+  return ended == 0;
+}
+
 int main(int argc, char **argv) {
-  int threads = THREADS;
-  void *device[BUFFERS], *host[BUFFERS];
-  FILE *file[BUFFERS];
+  long threads = THREADS;
   if (!LIBRARIES && argc > 2 && strcmp(argv[1], "--threads") == 0) {
-    threads = atoi(argv[2]);
+    char *end;
+    threads = strtol(argv[2], &end, 10);
+    if (*end != '\0') threads = 0;
     argv += 2, argc -= 2;
   }
   if (argc != 1 + LIBRARIES + INPUTS + OUTPUTS || threads < 1)
@@ -133,24 +174,20 @@ int main(int argc, char **argv) {
   alloc = plain_alloc, copy = plain_copy;
   if (LIBRARIES) open_library(argv[1]);
   argv += LIBRARIES - 1; /* argv[FIRST] is the first file */
+  free(need_file("./@CODE@", @CODE_SIZE@, @CODE_SUM@));
+  host[1] = need_file("@WEIGHTS@", nbytes[1], @WEIGHTS_SUM@);
   void *code = need(dlopen("./@CODE@", RTLD_NOW), "./@CODE@");
   int32_t (*entry)(void *const *, const int64_t *) = need(dlsym(code, "@ENTRY@"), "@ENTRY@");
   start_threads(code, threads);
   for (int i = 0; i < BUFFERS; ++i) {
-    const char *path = i < FIRST ? "@WEIGHTS@" : argv[i];
     device[i] = need(alloc(nbytes[i]), "a buffer");
+    if (i < FIRST) continue;
     host[i] = need(malloc(nbytes[i]), "memory");
-    file[i] = need(fopen(path, i < FIRST + INPUTS ? "rb" : "wb"), path);
+    file[i] = need(fopen(argv[i], i < FIRST + INPUTS ? "rb" : "wb"), argv[i]);
   }
-  if (fread(host[1], 1, nbytes[1], file[1]) != nbytes[1]) return fprintf(stderr, "weights\n"), 1;
   copy(host[1], 0, device[1], 0, nbytes[1], 1);
-  for (;;) {
-    for (int i = FIRST; i < FIRST + INPUTS; ++i) {
-      const size_t got = fread(host[i], 1, nbytes[i], file[i]);
-      if (got == 0 && i == FIRST) return 0;
-      if (got != nbytes[i]) return fprintf(stderr, "%s ends within a run\n", argv[i]), 1;
-      copy(host[i], 0, device[i], 0, nbytes[i], 1);
-    }
+  int more;
+  while ((more = next_inputs(argv)) > 0) {
     if (run(entry, device, threads) != 0 || (last_error != NULL && last_error(NULL, 0) != 0))
       return fprintf(stderr, "the program failed\n"), 1;
     for (int i = FIRST + INPUTS; i < BUFFERS; ++i) {
@@ -158,4 +195,8 @@ int main(int argc, char **argv) {
       if (fwrite(host[i], 1, nbytes[i], file[i]) != nbytes[i]) return perror(argv[i]), 1;
     }
   }
+  for (int i = FIRST + INPUTS; i < BUFFERS; ++i) { /* a full disk may only tell now */
+    if (fclose(file[i]) != 0) return perror(argv[i]), 1;
+  }
+  return more == 0 ? 0 : 1;
 }
