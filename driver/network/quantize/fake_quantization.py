@@ -52,8 +52,9 @@ def with_fake_quantization(
         DataError: see `quantize.calibrate.calibrate`.
         SettingsError: see `quantize.floats.float_nodes`.
     """
-    floats = float_nodes(graph, keep_float)
-    rounding = _Rounding(graph, _grids(graph, calibration, method))
+    reaches = calibrate(graph, calibration, method)
+    floats = float_nodes(graph, keep_float, reaches)
+    rounding = _Rounding(graph, _grids(graph, calibration, reaches))
     for node in graph.nodes:
         if node.name in floats or isinstance(node.op, _IN_FLOAT):
             rounding.keep(node)
@@ -65,11 +66,12 @@ def with_fake_quantization(
 
 
 def _grids(
-    graph: Graph, calibration: FloatArray | Mapping[str, FloatArray], method: CalibrationMethod
+    graph: Graph,
+    calibration: FloatArray | Mapping[str, FloatArray],
+    reaches: Mapping[str, float],
 ) -> dict[str, Grid]:
-    """The grid of every tensor: that of a concatenation is one for all of its parts."""
-    reaches = calibrate(graph, calibration, method)
-    groups = ScaleGroups(graph)
+    """The grid of every tensor: that of a concatenation is one for its parts, see `ScaleGroups`."""
+    groups = ScaleGroups(graph, reaches)
     ends: dict[str, tuple[float, float]] = {}
 
     def observe(name: str, values: FloatArray) -> None:

@@ -7,6 +7,7 @@ to int8 once less without another crossing between processor and accelerator.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final
 
 import numpy as np
@@ -15,8 +16,10 @@ from tilefarm.real import is_exact
 from driver.network.graph import ir
 from driver.network.graph.ir import Graph, GraphNode, Shape
 from driver.network.quantize.layer_selection import named
+from driver.network.quantize.scales import is_wider
 
 KEPT: Final = "kept in float by the user"
+ANSWER: Final = "joins answers of unlike ranges, which have steps of their own so"
 BESIDE: Final = "next to operators in float: it is rounded to int8 once less"
 _MOVES: Final = (ir.Concat, ir.Gather, ir.MaxPool2d, ir.Slice)
 """Operators that make no values: they commute with rounding."""
@@ -29,13 +32,19 @@ _MASK: Final = 1e4
 """The least magnitude that tells a mask from a bias: its exponential is beyond float32."""
 
 
-def float_nodes(graph: Graph, patterns: Sequence[str] = ()) -> dict[str, str]:
+def float_nodes(
+    graph: Graph,
+    patterns: Sequence[str] = (),
+    ranges: Mapping[str, float] = MappingProxyType({}),
+) -> dict[str, str]:
     """The names of the nodes that stay in float, with the reasons.
 
     Args:
         graph: a float network.
         patterns: names of nodes that the user keeps in float; `*`, `?` and `[...]` as in file
             names.
+        ranges: the largest magnitude of every tensor, as far as they are known; no layer is in
+            float for them.
 
     Raises:
         SettingsError: no node has a name, or one has no form in float32; all such are listed.
@@ -43,6 +52,7 @@ def float_nodes(graph: Graph, patterns: Sequence[str] = ()) -> dict[str, str]:
     forced = {
         node.name: reason for node in graph.nodes if (reason := _no_integer_form(node, graph))
     }
+    forced |= dict.fromkeys(_joined_answers(graph, ranges), ANSWER)
     lacking = {node.name: has_no_kernel(node.op) for node in graph.nodes}
     forced |= dict.fromkeys(named("--keep-float", patterns, lacking), KEPT)
     return forced | dict.fromkeys(_beside(graph, forced), BESIDE)
@@ -72,6 +82,20 @@ def _no_integer_form(node: GraphNode, graph: Graph) -> str:
         case ir.Softmax(axis=axis) if not is_by_channel(axis, graph.shapes[node.output]):
             return "needs exponentials and float32 division"
     return ""
+
+
+def _joined_answers(graph: Graph, ranges: Mapping[str, float]) -> list[str]:
+    """The names of concatenations of unlike ranges that only the user reads, moved or not."""
+    users, last, found = graph.users(), set[str](), []
+    for node in reversed(graph.nodes):
+        if isinstance(node.op, (*_MOVES, ir.Reshape)) and all(
+            user.name in last for user in users[node.output]
+        ):
+            last.add(node.name)
+            reaches = [ranges[name] for name in node.inputs if ranges.get(name)]
+            if isinstance(node.op, ir.Concat) and reaches and is_wider(max(reaches), min(reaches)):
+                found.append(node.name)
+    return found
 
 
 def is_by_channel(axis: int, shape: Shape) -> bool:

@@ -133,7 +133,7 @@ def quantize_with(
     Raises:
         ModelError, SettingsError: as for `quantize`.
     """
-    floats = float_nodes(graph, keep_float)
+    floats = float_nodes(graph, keep_float, ranges)
     with_wide_weights = wide_nodes(graph, wide, floats)
     with_wide_results = wide_results(graph, wide_activations, floats)
     quantizer = _Quantizer(
@@ -175,7 +175,7 @@ class _Quantizer:
     ) -> None:
         self._graph = graph
         self._floats = floats
-        self._ties = ScaleGroups(graph)
+        self._ties = ScaleGroups(graph, ranges)
         self._ranges = with_spare(graph, self._ties.ranges(ranges), most)
         self._largest: dict[str, float] = {}
         self._block = block

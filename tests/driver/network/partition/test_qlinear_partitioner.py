@@ -266,8 +266,8 @@ def operators_of_joins(moved: onnx.NodeProto, folder: Path) -> list[str]:
     ]
     values = {
         "w": weights(16, 5, 1, 1),
-        "v": weights(16, 16, 1, 1),
-        "u": weights(16, 32, 1, 1),
+        "v": weights(16, 16, 1, 1) / 4,  # ranges that are alike, or what is joined is no view
+        "u": weights(16, 32, 1, 1) / 6,
         "t": weights(7, 48, 1, 1),
     }
     return operators(partitioned(graph_of(folder, nodes, (1, 5, 4, 4), **values), TARGETS[0]))

@@ -28,9 +28,9 @@ from driver.network.integer import arithmetic as integer
 from driver.network.integer.qir import QGather, QSoftmax, QuantGraph, Quantize, Real
 from driver.network.integer.reference import run_integer, run_network
 from driver.network.partition.partitioner import partition_network
-from driver.network.quantize.floats import BESIDE, KEPT, float_nodes
+from driver.network.quantize.floats import ANSWER, BESIDE, KEPT, float_nodes
 from driver.network.quantize.options import Quantization
-from driver.network.quantize.quantizer import quantize
+from driver.network.quantize.quantizer import quantize, quantize_with
 from driver.network.quantize.ranges import tensors_without_range
 
 RNG = np.random.default_rng(4)
@@ -148,6 +148,24 @@ def test_an_offset_that_floats_alone_read_is_in_float() -> None:
     graph = b.graph(b.put(Softmax(axis=2), biased))
     assert float_nodes(graph)["n1"] == BESIDE
     assert "n1" not in float_nodes(b.graph(b.put(Softmax(axis=2), biased), biased))
+
+
+def test_answers_of_unlike_ranges_are_joined_in_float() -> None:
+    """Boxes of hundreds of pixels beside chances: one scale would leave the chances no level."""
+    b = Builder((1, 3, 8, 8))
+    boxes = b.put(conv(RNG, 3, 4, window()), "x")
+    chances = b.put(Unary(function="sigmoid"), b.put(conv(RNG, 3, 2, window()), "x"))
+    joined = b.put(Concat(), boxes, chances)
+    graph = b.graph(b.put(Reshape(shape=(216,)), joined))
+    ranges = dict.fromkeys(graph.shapes, 4.0) | {boxes: 300.0, joined: 300.0}
+    assert float_nodes(graph, (), ranges) == {"n3": ANSWER, "n2": BESIDE}
+    assert float_nodes(graph, (), dict.fromkeys(graph.shapes, 1.0)) == {}
+    read = b.graph(b.put(conv(RNG, 6, 2, window()), joined))
+    assert float_nodes(read, (), ranges | {read.nodes[-1].output: 1.0}) == {}
+    found = quantize_with(graph, ranges)
+    data = samples_for(graph, 1)
+    (got,), (exact,) = run_integer(found, data).values(), run_float(graph, data).values()
+    np.testing.assert_allclose(got[:, 144:], exact[:, 144:], atol=0.03)
 
 
 def test_operands_are_repeated_in_int8() -> None:

@@ -237,17 +237,33 @@ def test_data_of_zeros_alone_are_refused() -> None:
     assert "data like those that the network will see" in str(caught.value)
 
 
-def test_what_is_concatenated_has_one_scale() -> None:
-    """The branches reach 1 and 10: all operands are made at the larger scale."""
+def concatenation(small: float, *, is_read: bool) -> tuple[QuantGraph, tuple[str, ...]]:
+    """Operands that reach `small` and 10; what pools the small one may have another reader."""
     b = Builder((1, 16, 4, 4))
-    small, large = (b.put(conv(RNG, 16, 16, window(1)), "x") for _ in range(2))
-    pooled = b.put(MaxPool2d(window=window(3, pad=1)), small)
-    graph = b.graph(b.put(Concat(), pooled, "x", large))
-    ranges = {"x": 1.0, small: 1.0, pooled: 1.0, large: 10.0, "t3": 10.0}
-    quantized = quantize_with(graph, ranges)
-    scales = {quantized.tensors[name].scale or 0.0 for name in (small, pooled, large, "t3")}
+    first, large = (b.put(conv(RNG, 16, 16, window(1)), "x") for _ in range(2))
+    pooled = b.put(MaxPool2d(window=window(3, pad=1)), first)
+    joined = b.put(Concat(), pooled, "x", large)
+    outputs = [b.put(conv(RNG, 48, 3, window(1)), joined)]
+    outputs += [b.put(conv(RNG, 16, 3, window(1)), pooled)] if is_read else []
+    graph = b.graph(*outputs)
+    ranges = dict.fromkeys(graph.shapes, 10.0) | dict.fromkeys((first, pooled), small)
+    return quantize_with(graph, ranges), (first, pooled, large, joined)
+
+
+@pytest.mark.parametrize(("small", "is_read"), [(1.0, False), (3.0, True)])
+def test_what_is_concatenated_has_one_scale(small: float, is_read: bool) -> None:
+    """All operands are made at the larger scale."""
+    quantized, names = concatenation(small, is_read=is_read)
+    scales = {quantized.tensors[name].scale or 0.0 for name in names}
     assert max(scales) / min(scales) < 1 + 1e-6
     assert "QRescale" not in names_of(quantized)
+
+
+def test_what_others_read_keeps_its_levels_beside_a_far_wider_operand() -> None:
+    quantized, (first, pooled, _, joined) = concatenation(1.0, is_read=True)
+    scales = [quantized.tensors[name].scale or 0.0 for name in (first, pooled, joined)]
+    assert scales[0] == scales[1] < scales[2] / 8
+    assert "QRescale" in names_of(quantized)
 
 
 def test_an_operand_of_another_scale_is_rescaled() -> None:
