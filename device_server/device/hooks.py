@@ -18,12 +18,11 @@ what the board runs; without it the server remembers what it programmed since th
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from tilefarm.documents import read_json
+from tilefarm.documents import read_json, read_toml
 from tilefarm.errors import SettingsError
 
 from device_server.device.bitstream import Bitstream
@@ -55,7 +54,7 @@ def load_hooks(path: Path) -> Hooks:
         SettingsError: the file is neither TOML nor JSON, or cannot be meant; with every reason.
     """
     try:
-        document: object = read_json(path) if path.suffix == ".json" else _read_toml(path)
+        document: object = read_json(path) if path.suffix == ".json" else read_toml(path)
     except OSError as error:
         raise SettingsError(f"cannot read {path}: {error.strerror}", "--hooks FILE.toml") from None
     except ValueError as error:
@@ -71,13 +70,6 @@ def load_hooks(path: Path) -> Hooks:
     if reasons:
         raise SettingsError(f"{path}: " + "; ".join(reasons), "see `tilefarm device --help`")
     return hooks
-
-
-def _read_toml(path: Path) -> object:
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except RecursionError:
-        raise ValueError("nested too deeply") from None
 
 
 def _sections(document: object, reasons: list[str]) -> dict[str, dict[str, Any]]:

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from tilefarm.errors import SettingsError, UserError
+from tilefarm.documents import read_text
+from tilefarm.errors import DataError, SettingsError, UserError
 from tilefarm.printable import printable_lines
 from tilefarm.quiet import quiet_libraries
 from tilefarm.system_errors import unreadable, unwritable
@@ -197,11 +198,13 @@ def _other(path: Path, problem: Problem) -> ShownPlan:
     return ShownPlan(str(path), problem, other)
 
 
-def _read(path: Path) -> bytes:
+def _read(path: Path) -> str:
     try:
-        return path.read_bytes()
+        return read_text(path)
     except OSError as error:
         raise unreadable(path, error, "name a file that is there") from None
+    except ValueError as error:
+        raise DataError(f"{path}: {error}", "name a file of JSON") from None
 
 
 def _require_proof(problem: Problem, found: Plan) -> None:

@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Iterable
 from pathlib import Path
 
+from tilefarm.documents import read_text
 from tilefarm.errors import SettingsError
 from tilefarm.system_errors import unreadable
 
@@ -68,9 +69,9 @@ def _said(given: Iterable[str]) -> Iterable[str]:
             yield words
             continue
         try:
-            text = Path(words).read_text(encoding="utf-8")
-        except UnicodeDecodeError:
-            raise SettingsError(f"{words}: no text", "a file with an operator a line") from None
+            text = read_text(Path(words))
         except OSError as error:
             raise unreadable(words, error, _HINT) from None
+        except ValueError as error:
+            raise SettingsError(f"{words}: {error}", "a file with an operator a line") from None
         yield from (line.split("#")[0] for line in text.splitlines())

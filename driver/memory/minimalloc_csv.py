@@ -18,7 +18,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
+from tilefarm.documents import read_text
 from tilefarm.errors import DataError
+from tilefarm.system_errors import unreadable
 
 from driver.memory.allocate import Interval, flaw
 
@@ -61,9 +63,11 @@ def read_minimalloc(path: Path) -> tuple[NamedInterval, ...]:
         DataError: it cannot be read, or a row cannot be; names the file, the line and what.
     """
     try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{path}: {error}", _HINT) from error
+        lines = read_text(path).splitlines()
+    except OSError as error:
+        raise unreadable(path, error, "name a file that is there") from None
+    except ValueError as error:
+        raise DataError(f"{path}: {error}", _HINT) from None
     if not lines:
         raise DataError(f"{path}:1: no header", _HINT)
     try:

@@ -1,4 +1,4 @@
-"""Texts that others wrote as JSON, or not."""
+"""Texts that others wrote as JSON or TOML, or not."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tilefarm import documents
-from tilefarm.documents import decoded, read_json
+from tilefarm.documents import decoded, read_json, read_text, read_toml
 
 NONE: dict[str, bytes] = {
     "nothing": b"",
@@ -38,3 +38,20 @@ def test_a_file_without_an_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(documents, "MOST_NBYTES", 1 << 20)
     with pytest.raises(ValueError, match="more than 1 MiB"):
         read_json(Path("/dev/zero"))
+    with pytest.raises(ValueError, match="more than 1 MiB"):
+        read_text(Path("/dev/zero"))
+
+
+def test_a_text_may_begin_with_a_mark_and_end_its_lines_with_two(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes("\ufeffname = 'ä'\r\n".encode())
+    assert read_text(tmp_path / "file") == "name = 'ä'\n"
+    assert read_toml(tmp_path / "file") == {"name": "ä"}
+
+
+@pytest.mark.parametrize(
+    "content", [b"name", b"\xff", b"a = " + b"[" * 100_000], ids=["half", "bytes", "deep"]
+)
+def test_what_is_no_toml_says_so(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(content)
+    with pytest.raises(ValueError, match=r"\w"):
+        read_toml(tmp_path / "file")

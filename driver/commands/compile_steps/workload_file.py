@@ -8,6 +8,7 @@ from math import prod
 from pathlib import Path
 from typing import Final
 
+from tilefarm.documents import read_text
 from tilefarm.errors import DataError
 from tilefarm.target import Target
 from tilefarm.workload import ACCELERATED, OPERATORS, TensorSpec, Workload
@@ -36,8 +37,8 @@ def read_workload(path: Path, target: Target) -> Workload:
             fit together.
     """
     try:
-        text = path.read_text()
-    except (OSError, UnicodeDecodeError) as error:
+        text = read_text(path)
+    except (OSError, ValueError) as error:
         raise DataError(
             f"{path}: cannot be read: {getattr(error, 'strerror', error)}", _HINT
         ) from None

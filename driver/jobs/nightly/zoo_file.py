@@ -17,13 +17,13 @@ from __future__ import annotations
 
 import difflib
 import math
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
 from tilefarm.digest import Digest, canonical_json
+from tilefarm.documents import read_toml
 from tilefarm.errors import DataError
 from tilefarm.printable import printable
 
@@ -124,14 +124,12 @@ def read_zoo(path: Path) -> Zoo:
         DataError: it cannot be read, is no TOML, or names no model on any target.
     """
     try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
+        document = read_toml(path)
     except OSError as error:
         raise DataError(
             f"{path}: cannot be read: {error.strerror}", "`tilefarm nightly --help` shows one"
         ) from None
-    except UnicodeDecodeError:
-        raise DataError(f"{path}: not UTF-8", "TOML is; save it as such") from None
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:
         raise DataError(f"{path}: not TOML: {error}", "mend that line") from None
     zoo = _Reader(path).zoo(document)
     if not zoo.rows:

@@ -37,6 +37,7 @@ from driver.network.graph.ir import (
     Gather,
     Graph,
     GraphNode,
+    GraphOutput,
     IndexArray,
     Layer,
     MatMul,
@@ -84,21 +85,27 @@ def in_onnx_arithmetic(graph: Graph) -> QuantGraph:
     """The integer network that computes what the graph does, in ONNX's own arithmetic.
 
     Raises:
-        ModelError: operators that have no form; every one is listed.
+        ModelError: operators and outputs that have no form; every one is listed.
     """
     lowering = _Lowering(graph)
     reasons = []
+    outputs = []
     for node in graph.nodes:
         try:
             lowering.take(node)
         except NoFormError as reason:
             reasons.append(f"{node.name} ({type(node.op).__name__}): {reason}")
             lowering.skip(node)
+    for output in graph.outputs:
+        try:
+            outputs.append(lowering.output(output))
+        except NoFormError as reason:
+            reasons.append(f"{output.name} (an output): {reason}")
     if reasons:
         raise ModelError(
             f"{graph.name}: " + "; ".join(reasons), "quantize the model for another target"
         )
-    return lowering.finish()
+    return lowering.finish(outputs)
 
 
 class NoFormError(Exception):
@@ -232,17 +239,21 @@ class _Lowering:
         self._tensors[node.output] = QuantTensor(shape=shape, dtype=DType.FLOAT32)
         self._values[node.output] = node.output
 
-    def finish(self) -> QuantGraph:
-        """The network, its outputs in float32."""
+    def output(self, given: GraphOutput) -> GraphOutput:
+        """The output in float32.
+
+        Raises:
+            NoFormError: it has no form.
+        """
+        return replace(given, tensor=self._as_float(self._values[given.tensor]))
+
+    def finish(self, outputs: Sequence[GraphOutput]) -> QuantGraph:
+        """The network."""
         graph = self._graph
-        outputs = tuple(
-            replace(each, tensor=self._as_float(self._values[each.tensor]))
-            for each in graph.outputs
-        )
         return QuantGraph(
             name=graph.name,
             inputs=graph.inputs,
-            outputs=outputs,
+            outputs=tuple(outputs),
             nodes=tuple(self._nodes),
             tensors=self._tensors,
         )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from tilefarm.documents import decoded
+from tilefarm.documents import decoded, read_text
 from tilefarm.errors import DataError, SettingsError
 from tilefarm.space import violations
 from tilefarm.target import Target
@@ -142,8 +142,8 @@ def _best_trace(folder: Path, workload: Workload, made: Generated) -> Trace:
 
 def _text(path: Path, hint: str) -> str:
     try:
-        return path.read_text()
-    except (OSError, UnicodeDecodeError) as error:
+        return read_text(path)
+    except (OSError, ValueError) as error:
         raise DataError(
             f"{path}: cannot be read: {getattr(error, 'strerror', error)}", hint
         ) from None

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from tilefarm.clock import Clock, SystemClock
+from tilefarm.documents import read_text
 from tilefarm.errors import SettingsError
 from tilefarm.trust.secret_file import write_new
 from tilefarm.trust.tls import Credentials, TlsFolder
@@ -35,9 +36,9 @@ def read_token(path: Path) -> str:
     """
     try:
         mode = path.stat().st_mode
-        token = path.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "not a text"
+        token = read_text(path).strip()
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", error)
         raise SettingsError(
             f"{path}: cannot read the secret: {reason}",
             _WRITERS,

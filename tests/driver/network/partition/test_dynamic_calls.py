@@ -208,3 +208,9 @@ def test_products_of_two_such_activations_are_refused(tmp_path: Path) -> None:
     ]
     with pytest.raises(ModelError, match="only convolutions and dense layers with constant"):
         partitioned(model(nodes, {}, x=(1, 4, 6)), TARGETS[0], tmp_path)
+
+
+def test_an_output_on_the_grid_of_each_sample_is_refused(tmp_path: Path) -> None:
+    nodes = [DYNAMIC, node("DequantizeLinear", ["q", "s", "z"], "y")]
+    with pytest.raises(ModelError, match=r"y \(an output\): only convolutions and dense layers"):
+        partitioned(model(nodes, {}, x=(1, 4, 6)), TARGETS[0], tmp_path)
