@@ -216,6 +216,8 @@ def _call_it(output: str, name: str, scope: Scope) -> None:
         scope.alias[output] = scope.resolved(name)
     if name in scope.grids:
         scope.grids[output] = scope.grids[name]
+    if name in scope.units:
+        scope.units[output] = scope.units[name]
 
 
 def _results(call: OnnxCall, scope: Scope) -> tuple[Result, ...]:

@@ -28,6 +28,7 @@ from driver.network.frontend.operators import (
     microsoft,
     moves,
     normalizing,
+    one_dimensional,
     padding,
     reductions,
     reshapes,
@@ -104,6 +105,7 @@ COMPOSITIONS: Final[Mapping[str, Composition]] = {
     **choosing.COMPOSITIONS,
     **combined.COMPOSITIONS,
     **entries.COMPOSITIONS,
+    **one_dimensional.COMPOSITIONS,
     **sampling.COMPOSITIONS,
 }
 """What operators that stand for several others are written as, some of them in some forms only."""

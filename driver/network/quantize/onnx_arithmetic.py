@@ -295,7 +295,7 @@ class _Lowering:
         """Sums times their scale, on the grid that is wanted if there is one."""
         if not isinstance(value, _Sums):
             scale = op.scale / np.float32(op.step or 1)
-            affine = Affine(weight=scale, bias=op.bias * op.scale)
+            affine = Affine(weight=scale, bias=(op.bias * op.scale).astype(np.float32))
             return self._in_float(node, affine, [self._as_float(value)])
         if isinstance(value.node.op, MatMul):
             return self._product(node, value, op.scale[:1])

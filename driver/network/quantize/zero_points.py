@@ -40,6 +40,8 @@ from driver.network.quantize.integer_bias import Biased, gain, weight_rows, with
 LEVELS: Final = INT8_MAX - INT8_MIN
 """The steps between the ends of 8 bits."""
 _NO_PAD: Final = (0, 0, 0, 0)
+_MASK: Final = 1e30
+"""Weights as large, which stand for infinity, leave float32 times a middle."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -249,7 +251,9 @@ def _tensors_that_can(graph: Graph, *, copies: bool) -> frozenset[str]:
 def _makes_up(user: GraphNode, can: set[str]) -> bool:
     if isinstance(user.op, ir.Reshape):
         return user.output in can
-    return isinstance(user.op, ir.Conv2d | ir.Dense | ir.Affine | ir.Softmax)
+    if isinstance(user.op, ir.Conv2d | ir.Dense | ir.Affine):
+        return float(np.abs(user.op.weight).max(initial=0)) < _MASK
+    return isinstance(user.op, ir.Softmax)
 
 
 def _is_copied(maker: ir.Operator | None, readers: Sequence[GraphNode]) -> bool:

@@ -17,8 +17,8 @@ Units: TypeAlias = tuple[str, ...]
 
 MOVES: Final = frozenset(
     {"Compress", "Concat", "DepthToSpace", "Expand", "Flatten", "Gather", "GatherElements"}
-    | {"GatherND", "Identity", "MaxPool", "Reshape", "ReverseSequence", "Slice", "SpaceToDepth"}
-    | {"Split", "Squeeze", "Tile", "Transpose", "Trilu", "Unsqueeze"}
+    | {"GatherND", "Identity", "MaxPool", "Pad", "Reshape", "Resize", "ReverseSequence", "Slice"}
+    | {"SpaceToDepth", "Split", "Squeeze", "Tile", "Transpose", "Trilu", "Unsqueeze"}
 )
 """Operators with the same meaning on integers as on the reals behind them."""
 

@@ -72,9 +72,11 @@ def _pass_on_rounding(call: OnnxCall, scope: Scope) -> None:
 
 
 def _moved_grid(call: OnnxCall, scope: Scope) -> Grid | None:
-    """That of the operand which an operator moves."""
+    """That of the operand which an operator moves; of a table of integers, these themselves."""
     if call.operator not in dynamic_scales.MOVES:
         return None
+    if call.operator == "Gather" and scope.is_constant(call.inputs[0]):
+        return plain_integers.grid_of(call.inputs[0], scope)
     return next((grid for grid in _grids_of(_moved(call), scope) if grid is not None), None)
 
 

@@ -40,11 +40,12 @@ def result_grid(call: OnnxCall, scope: Scope) -> Grid | None:
     if call.operator in _TRUE_OR_FALSE:
         return Grid(1.0, 0, "bool")
     if call.operator == "CastLike":
-        return _grid(call.inputs[1], scope)
-    return _grid(call.inputs[1 if call.operator == "Where" else 0], scope)
+        return grid_of(call.inputs[1], scope)
+    return grid_of(call.inputs[1 if call.operator == "Where" else 0], scope)
 
 
-def _grid(name: str, scope: Scope) -> Grid | None:
+def grid_of(name: str, scope: Scope) -> Grid | None:
+    """What a tensor of integers stands for, a constant for itself; None for reals."""
     if not scope.is_constant(name):
         return scope.grids.get(name)
     dtype = scope.constants[name].dtype

@@ -22,7 +22,7 @@ _MOST_PLACES: Final = 1 << 24
 
 def extreme_place(call: OnnxCall, do: Steps) -> tuple[str, ...]:
     """ArgMax and ArgMin: the first place, or the last."""
-    name = call.inputs[0]
+    name = do("Cast", call.inputs[0], to=FLOAT)
     shape = do.shape(name)
     axis = axis_within(call.integer("axis", 0), len(shape))
     kind = "ReduceMax" if call.operator == "ArgMax" else "ReduceMin"

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from driver.network.frontend.call import Lowered, OnnxCall, Rule, Scope
+from driver.network.frontend.steps import Composition, Steps
 from driver.network.graph.ir import Reshape
 from driver.network.graph.shapes import result_shape
 
@@ -40,6 +41,20 @@ def also_of_lines(
     return taken
 
 
+def of_lines(weight: int) -> Composition:
+    """A layer on integers, with a constant weight at that input, where it is one of lines."""
+
+    def taken(call: OnnxCall, do: Steps) -> tuple[str, ...] | None:
+        if len(do.shape(call.inputs[0])) != _LINE_RANK:
+            return None
+        inputs = list(call.inputs)
+        for index in (0, weight):
+            inputs[index] = do("Unsqueeze", inputs[index], [2])
+        return (do("Squeeze", do(call.operator, *inputs, **_widened(call.attrs)), [2]),)
+
+    return taken
+
+
 def _of_rows(name: str, scope: Scope) -> str:
     """A constant weight [Co, Ci, K] as [Co, Ci, 1, K]; what is none is left to the rule."""
     values = scope.constants.get(name)
@@ -66,3 +81,10 @@ def _widened(attrs: Mapping[str, Any]) -> dict[str, Any]:
 
 def _is_single(values: Any) -> bool:
     return isinstance(values, list) and len(values) == 1
+
+
+COMPOSITIONS: Final[Mapping[str, Composition]] = {
+    "ConvInteger": of_lines(1),
+    "QLinearConv": of_lines(3),
+}
+"""What each operator of this kind is written as."""

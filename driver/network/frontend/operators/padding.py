@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from driver.network.frontend.call import Lowered, OnnxCall, RefusedError, Scope, axis_within
+from driver.network.frontend.integers.qdq_pairs import clip_onto
 from driver.network.frontend.operators.channel_affine import with_constants
 from driver.network.frontend.operators.moves import NOTHING, Move, Places, moved, require_room
 from driver.network.graph.shapes import result_shape
@@ -29,6 +30,9 @@ def pad(call: OnnxCall, scope: Scope) -> Lowered:
         raise RefusedError(f"mode {mode!r} is unknown")
     lowered = moved(name, scope, _move(call, scope, mode))
     number = _number(call, scope) if mode == "constant" else 0.0
+    grid = scope.grids.get(call.inputs[0])
+    if grid is not None:
+        number = (number - grid.zero) * grid.scale if mode == "constant" else 0.0
     if number == 0:
         return lowered
     if not abs(number) <= _LARGEST_NUMBER:
@@ -36,6 +40,8 @@ def pad(call: OnnxCall, scope: Scope) -> Lowered:
     held = scope.held(name)
     padded = result_shape(lowered.chain[0], [held])
     before, after = with_constants(held, 1.0, -number), with_constants(padded, 1.0, number)
+    if grid is not None and not grid.is_whole:
+        after = (*after, clip_onto(call.outputs[0], scope, grid))
     return Lowered((*before, *lowered.chain, *after), (name,), lowered.shape)
 
 

@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from driver.network.frontend.call import Array, Lowered, OnnxCall, RefusedError, Scope, axis_within
+from driver.network.frontend.integers.qdq_pairs import clip_onto
 from driver.network.frontend.operators.contraction import Factor, contracted
 from driver.network.frontend.operators.interpolation import interpolation_of, weights_between
 from driver.network.frontend.operators.moves import moved, require_room
-from driver.network.graph.ir import Shape
+from driver.network.graph.ir import Shape, Unary
 
 _REGION_SINCE: Final = 11
 _FAR: Final = 1 << 26
@@ -33,11 +34,19 @@ def upsample(call: OnnxCall, scope: Scope) -> Lowered:
 
 
 def resize(call: OnnxCall, scope: Scope) -> Lowered:
-    """Resize to constant scales or sizes: to the nearest pixel, linear or cubic."""
+    """Resize to constant scales or sizes: to the nearest pixel, linear or cubic.
+
+    Integers become integers, the nearest ones, as ONNX's reference has it.
+    """
     modern = call.opset >= _REGION_SINCE
     kind = call.text("coordinate_transformation_mode", "half_pixel" if modern else "asymmetric")
     rounding = call.text("nearest_mode", "round_prefer_floor") if modern else "floor"
-    return _resized(_target(call, scope, kind, modern=modern), rounding, call, scope)
+    resized = _resized(_target(call, scope, kind, modern=modern), rounding, call, scope)
+    grid = scope.grids.get(call.inputs[0])
+    if grid is None or call.text("mode", "nearest") == "nearest":
+        return resized
+    nearest = Unary(function="round") if grid.is_whole else clip_onto(call.outputs[0], scope, grid)
+    return replace(resized, chain=(*resized.chain, nearest))
 
 
 @dataclass(frozen=True, slots=True)

@@ -144,6 +144,15 @@ def test_a_tensor_that_anything_else_reads_stays(reader: Operator) -> None:
     assert not middles(b.graph(name), ranges)
 
 
+def test_a_weight_that_stands_for_infinity_meets_no_middle() -> None:
+    """The mask of an attention: the middle times it leaves float32, and all is NaN."""
+    b = Builder((1, 3, 5, 5))
+    name = b.put(replace(conv(np.random.default_rng(2), 3, 16, window()), lo=0.0), "x")
+    infinite = np.full(16, np.finfo(np.float32).min)
+    graph = b.graph(b.put(Affine(weight=infinite, bias=np.zeros(16, np.float32)), name))
+    assert not middles(graph, dict.fromkeys(graph.shapes, 1.0))
+
+
 def padded_stack(lo: float, hi: float, seed: int = 2) -> Graph:
     """Two convolutions that pad what a clipped one made, alike and otherwise; a dense layer."""
     rng = np.random.default_rng(seed)
