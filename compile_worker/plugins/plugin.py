@@ -7,9 +7,10 @@ wherever it goes it is known by its digest.
 from __future__ import annotations
 
 import linecache
+import sys
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Final
+from typing import Any, Final
 
 from tilefarm.artifact import PluginText
 from tilefarm.digest import Digest
@@ -132,6 +133,7 @@ def _run(named: str, text: bytes) -> ModuleType:
     require_short(named, len(text))
     module = ModuleType(f"tilefarm_plugin_{Digest.of(text).short}")
     module.__file__ = named
+    module.__dict__["print"] = _print
     try:
         code = compile(text, named, "exec", dont_inherit=True)
         words = text.decode()
@@ -151,6 +153,11 @@ def _run(named: str, text: bytes) -> ModuleType:
     except (Exception, SystemExit) as error:
         raise _unloadable(named, error) from None
     return module
+
+
+def _print(*words: object, **how: Any) -> None:
+    """What a plugin prints is for people: standard output is the command's, and may be JSON."""
+    print(*words, **{"file": sys.stderr} | how)
 
 
 def _unloadable(named: str, error: BaseException) -> SettingsError:

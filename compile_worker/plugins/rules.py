@@ -52,7 +52,7 @@ def _called(name: str, call: Callable[[], _R]) -> _R:
             return call()
     except Emptied:
         raise
-    except (Exception, OverdueError) as error:
+    except (Exception, SystemExit, OverdueError) as error:
         raise SettingsError(
             f"--plugin: the rule {name} fails: {failure(error)}",
             "an `unmet` that says where it does not apply, or leave the rule out",

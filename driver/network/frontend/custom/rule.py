@@ -104,7 +104,7 @@ def result_shape(
         with patience(SECONDS):
             found = operator.shape(*shapes.values(), **numbers)
             shape = tuple(map(index, found))
-    except (Exception, OverdueError) as error:
+    except (Exception, SystemExit, OverdueError) as error:
         raise RefusedError(f"the plugin's shape fails: {_said(error)}") from None
     if not shape or min(shape) < 1 or math.prod(shape) > _MOST:
         raise RefusedError(f"the plugin's shape says {list(shape)}")
@@ -162,7 +162,7 @@ def _by_numpy(
         with patience(SECONDS):
             copies = (given[name].copy() for name in operator.parameters)
             made: NDArray[Any] = np.asarray(operator.numpy(*copies, **numbers))
-    except (Exception, OverdueError) as error:
+    except (Exception, SystemExit, OverdueError) as error:
         raise RefusedError(f"the plugin's numpy fails: {_said(error)}") from None
     if made.dtype.kind not in "fiub":
         raise RefusedError(f"the plugin's numpy makes {made.dtype}, no float32")

@@ -171,8 +171,10 @@ SAME = helper.make_node("Same", ["x"], ["y"], name="s", domain="com.example")
         (FLAT + "@same.reference\ndef _(x):\n    raise OSError('no')\n", SAME, "OSError: no"),
         (FLAT + "@same.reference\ndef _(x):\n    return x + 1j\n", SAME, "makes complex64, no"),
         (FLAT + "@same.reference\ndef _(x):\n    return ['a']\n", SAME, "makes <U1, no float32"),
+        (FLAT + "@same.reference\ndef _(x):\n    exit(3)\n", SAME, "fails: SystemExit: 3"),
         (FLAT + FOREVER, SAME, "numpy fails: not done after 0.1 s"),
         (FLAT.replace("flat=True", "shape=lambda x: (2.5,)"), SAME, "shape fails: TypeError"),
+        (FLAT.replace("flat=True", "shape=lambda x: exit(3)"), SAME, "shape fails: SystemExit"),
         (FLAT.replace("flat=True", "shape=lambda x: (1 << 40,)"), SAME, "the plugin's shape says"),
         (SMOOTH, smoothing(), "attribute 'gain' is missing"),
         (SMOOTH, smoothing(gain=1.0, bend=2.0), "has no attribute bend"),
@@ -194,6 +196,18 @@ def test_a_plugin_that_does_not_fit_is_one_reason(
         imported(tmp_path, text, node, (1, 3, 7))
     assert ": s (" in raised.value.what
     assert raised.value.hint
+
+
+def test_what_it_prints_is_no_part_of_what_a_command_says(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    noisy = 'print("begins")\n' + SMOOTH.replace(
+        "    windows =", '    print("x", sep="")\n    windows ='
+    )
+    imported(tmp_path, noisy, smoothing(gain=1.0), (1, 3, 7))
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err == "begins\nx\n"
 
 
 def test_what_a_reference_does_to_its_inputs_stays_with_it(tmp_path: Path) -> None:
@@ -328,6 +342,7 @@ mine = ScriptRule(
         (('return ""', "return 1 / 0"), "the rule Mine fails: ZeroDivisionError"),
         (('"mine", (1, 2)', '"lanes", (1, 2)'), "ValueError: there already is a variable lanes"),
         (('yield Step("unroll", ("nothing",))', "yield 1"), "its steps have a int, no Step"),
+        (('return ""', "raise SystemExit(3)"), "the rule Mine fails: SystemExit: 3"),
         (('return ""', "while True: pass"), "the rule Mine fails: OverdueError: not done after"),
     ],
 )
