@@ -157,7 +157,8 @@ def _run(named: str, text: bytes) -> ModuleType:
 
 def _print(*words: object, **how: Any) -> None:
     """What a plugin prints is for people: standard output is the command's, and may be JSON."""
-    print(*words, **{"file": sys.stderr} | how)
+    how.setdefault("file", sys.stderr)
+    print(*words, **how)
 
 
 def _unloadable(named: str, error: BaseException) -> SettingsError:

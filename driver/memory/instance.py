@@ -150,7 +150,11 @@ def instance_of(problem: Problem) -> Instance:
     engines = {engine.name: at for at, engine in enumerate(problem.engines)}
     for mine in members:
         _require_one_content(mine)
-    buffers = [_bytes(problem, mine, place, engines) for mine in members]
+    by_name = {buffer.name: buffer for buffer in problem.buffers}
+    buffers = [
+        _bytes(problem, by_name[root], mine, place, engines)
+        for root, mine in zip(names, members, strict=True)
+    ]
     steps = _steps(problem, before, place, number, engines)
     for root, maker in makers(problem, before, place).items():
         buffers[number[root]] = replace(buffers[number[root]], remade_by=maker)
@@ -232,10 +236,14 @@ def _room(memory: Memory) -> int:
 
 
 def _bytes(
-    problem: Problem, mine: Sequence[Buffer], place: dict[str, Part], engines: dict[str, int]
+    problem: Problem,
+    root: Buffer,
+    mine: Sequence[Buffer],
+    place: dict[str, Part],
+    engines: dict[str, int],
 ) -> WholeBuffer:
-    first = mine[0]
-    memory = problem.memory_of(first)
+    """What shares its bytes with `root`, which is no view: views may come before it."""
+    memory = problem.memory_of(root)
     nbytes = max(place[each.name].end for each in mine)
 
     def cost(transfer: Transfer | None) -> tuple[int, int] | None:
@@ -243,11 +251,11 @@ def _bytes(
 
     whole = [each for each in mine if not place[each.name].begin]
     return WholeBuffer(
-        name=first.name,
+        name=root.name,
         nbytes=nbytes,
         memory=problem.memories.index(memory),
-        alignment=max(problem.alignment_of(each) for each in whole),
-        pinned_at=first.pinned_at,
+        alignment=max(each.alignment or memory.alignment for each in whole),
+        pinned_at=root.pinned_at,
         is_present=any(each.first_content is FirstContent.PRESENT for each in mine),
         is_kept=any(each.needed_after for each in mine),
         save=cost(memory.save) if all(each.spillable for each in mine) else None,

@@ -163,6 +163,7 @@ class Problem:
     barriers: int = 0
 
     def memory_of(self, buffer: Buffer) -> Memory:
+        """Where a buffer that is no view lies."""
         return next((m for m in self.memories if m.name == buffer.memory), self.memories[0])
 
     def engine_of(self, op: Op) -> Engine:
@@ -177,14 +178,20 @@ class Problem:
         """Operations that only bring a buffer from the backing memory, which keeps it: what they
         brought may be dropped, and be brought again.
         """
-        backed = {b.name for b in self.buffers if self.memory_of(b).read is not None}
+        by_name = {b.name: b for b in self.buffers}
+
+        def is_backed(name: str) -> bool:
+            while by_name[name].view_of:
+                name = by_name[name].view_of
+            return self.memory_of(by_name[name]).read is not None
+
         return frozenset(
             op.name
             for op in self.ops
             if self.engine_of(op).kind is EngineKind.DMA
             and not op.reads
             and len(op.writes) == 1
-            and op.writes[0] in backed
+            and is_backed(op.writes[0])
         )
 
     def to_json(self) -> str:

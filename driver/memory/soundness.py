@@ -93,8 +93,10 @@ def _of_buffer(problem: Problem, buffer: Buffer, buffers: dict[str, Buffer]) -> 
     if buffer.memory and buffer.memory not in {m.name for m in problem.memories}:
         yield f"{name}: unknown memory {buffer.memory!r}"
     memory = problem.memory_of(buffer)
-    if buffer.first_content is FirstContent.BACKED and not memory.backing:
-        yield f"{name}: backed, but {memory.name} has no backing memory"
+    if buffer.view_of:
+        yield from _of_view(problem, buffer, buffers)
+    else:
+        yield from _of_first_content(buffer, memory)
     if buffer.pinned_at is not None and (
         buffer.pinned_at < 0 or buffer.pinned_at % problem.alignment_of(buffer)
     ):
@@ -105,11 +107,14 @@ def _of_buffer(problem: Problem, buffer: Buffer, buffers: dict[str, Buffer]) -> 
     for offset, nbytes in memory.reserved:
         if pin is not None and pin < offset + nbytes and offset < pin + buffer.nbytes:
             yield f"{name}: pinned at {pin}, on what is reserved at {offset}"
-    if buffer.view_of:
-        yield from _of_view(buffer, buffers)
 
 
-def _of_view(buffer: Buffer, buffers: dict[str, Buffer]) -> Iterator[str]:
+def _of_first_content(buffer: Buffer, memory: Memory) -> Iterator[str]:
+    if buffer.first_content is FirstContent.BACKED and not memory.backing:
+        yield f"buffer {buffer.name}: backed, but {memory.name} has no backing memory"
+
+
+def _of_view(problem: Problem, buffer: Buffer, buffers: dict[str, Buffer]) -> Iterator[str]:
     name = f"buffer {buffer.name}"
     whole = buffers.get(buffer.view_of)
     if whole is None:
@@ -129,6 +134,8 @@ def _of_view(buffer: Buffer, buffers: dict[str, Buffer]) -> Iterator[str]:
             yield f"{name}: a view of a view, and so on, {MOST_NESTED} times at most"
             return
         whole = buffers[whole.view_of]
+    if not whole.view_of:
+        yield from _of_first_content(buffer, problem.memory_of(whole))
 
 
 def _of_groups(buffers: Iterable[Buffer]) -> Iterator[str]:

@@ -33,7 +33,8 @@ _SHIPPED: Final = Path(__file__).with_name("shipped")
 
 _POOL: Final = """
 /* Threads: open the pool for so many before a call and close it after it; meanwhile each of the
- * others calls tilefarm_help, which returns when the pool is closed. run.c does that. */
+ * others calls tilefarm_help, which returns when the pool is closed. run.c does that. There is one
+ * pool: while it is open, nobody else calls the entry. */
 void tilefarm_open_pool(int64_t threads);
 void tilefarm_help(void);
 void tilefarm_close_pool(void);

@@ -83,6 +83,8 @@ def _buffers(rng: random.Random, memories: list[str]) -> list[Buffer]:
             said["spillable"] = rng.random() < 0.8
         said["alignment"] = rng.choice((0, 0, 0, 8))
         found.append(Buffer(name=f"b{at}", needed_after=rng.random() < 0.05, **said))
+    if rng.random() < 0.3:
+        rng.shuffle(found)  # views come before their wholes as well
     return found
 
 

@@ -3,7 +3,8 @@
  * Buffers, each at a multiple of 4096 bytes; offsets are 0:
 @BUFFERS@
  * Constants are the content of @WEIGHTS@. Inputs and outputs are float32, see README.txt.
- * The entry answers 0 where it succeeds. */
+ * The entry answers 0 where it succeeds. Several threads may call it at once, each with an arena,
+ * inputs and outputs of its own. */
 #ifndef TILEFARM_NETWORK_H_
 #define TILEFARM_NETWORK_H_
 

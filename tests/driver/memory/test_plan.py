@@ -176,6 +176,48 @@ def test_parts_of_one_buffer_and_views_of_it_have_one_place() -> None:
     assert lives == {"whole": (0, 3, 100), "out": (2, 3, 10)}
 
 
+def test_a_view_may_come_before_its_whole_which_says_where_it_lies() -> None:
+    problem = Problem(
+        buffers=(
+            Buffer(name="upper", nbytes=60, view_of="whole", view_offset=40),
+            Buffer(name="lower", nbytes=40, view_of="whole"),
+            Buffer(name="out", nbytes=10),
+            Buffer(name="whole", nbytes=100, memory="far", pinned_at=512),
+        ),
+        ops=(
+            Op(name="1", writes=("lower",)),
+            Op(name="2", writes=("upper",)),
+            Op(name="3", reads=("whole",), writes=("out",)),
+        ),
+        memories=(Memory(), Memory(name="far")),
+    )
+    found = planned(problem)
+    assert found.offsets == {"whole": 512, "out": 0}
+    assert {(r.buffer, r.memory) for r in found.residencies} == {
+        ("whole", "far"),
+        ("out", "memory"),
+    }
+
+
+def test_a_view_is_backed_where_its_whole_is() -> None:
+    view = Buffer(name="v", nbytes=4, view_of="w", first_content=FirstContent.BACKED)
+    engines = (Engine(name="e"), Engine(name="in", kind=EngineKind.DMA))
+    read = Transfer(engine="in", latency_ticks=1, nbytes_per_tick=4)
+    near = Memory(name="near", backing="dram", read=read, save=read)
+    for memory, is_sound in (("near", True), ("dram", False)):
+        problem = Problem(
+            buffers=(view, Buffer(name="w", nbytes=8, memory=memory)),
+            ops=(Op(name="1", reads=("v",)),),
+            memories=(Memory(name="first"), near, Memory(name="dram")),
+            engines=engines,
+        )
+        if is_sound:
+            assert [t.buffer for t in planned(problem).transfers] == ["w"]
+            continue
+        with pytest.raises(UserError, match="buffer v: backed, but dram has no backing memory"):
+            plan(problem)
+
+
 def test_a_group_shares_one_offset_and_a_pin_holds() -> None:
     problem = Problem(
         buffers=(
