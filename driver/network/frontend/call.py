@@ -62,6 +62,11 @@ class OnnxCall:
             raise RefusedError(f"attribute {name!r} is not a number")
         return float(value)
 
+    @property
+    def full_name(self) -> str:
+        """The operator's name, behind that of its domain if it is not ONNX's own."""
+        return f"{self.domain}.{self.operator}" if self.domain else self.operator
+
     def integers(self, name: str) -> tuple[int, ...] | None:
         value = self.attrs.get(name)
         if value is None:

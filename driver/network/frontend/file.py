@@ -25,7 +25,7 @@ from driver.network.frontend.external_data import (
 from driver.network.frontend.lazy_weights import HERE, thin_model
 from driver.network.frontend.reasons import Reasons
 
-OPSETS: Final = range(8, 29)
+OPSETS: Final = range(7, 29)
 
 _MOST_BYTES: Final = 1 << 31
 """The limit of protobuf."""

@@ -63,7 +63,7 @@ def import_model(
 
     Raises:
         SettingsError: the extents contradict the file.
-        ModelError: the file is not a readable ONNX model of opset 8 to 28; weights cannot be read;
+        ModelError: the file is not a readable ONNX model of opset 7 to 28; weights cannot be read;
             an input has no static shape of numbers; names are made twice or never, or in a ring;
             nodes cannot be taken. All of it is listed, nodes as "name (operator): reason".
     """
@@ -195,11 +195,11 @@ def _compute(call: OnnxCall, scope: Scope) -> None:
 
 def _by_steps(call: OnnxCall, scope: Scope) -> tuple[str, ...] | None:
     """The results of a call's steps; None if it has none, or a rule for constants computes it."""
-    if call.domain or call.operator not in COMPOSITIONS:
+    if call.full_name not in COMPOSITIONS:
         return None
     if call.operator in CONSTANT_OPERATORS and _is_fixed(call, scope):
         return None
-    return COMPOSITIONS[call.operator](call, Steps(call, scope, _compute))
+    return COMPOSITIONS[call.full_name](call, Steps(call, scope, _compute))
 
 
 def _is_fixed(call: OnnxCall, scope: Scope) -> bool:

@@ -22,6 +22,7 @@ from driver.network.frontend.operators import (
     comparisons,
     entries,
     functions,
+    fused,
     gathering,
     joining,
     matrices,
@@ -105,12 +106,16 @@ COMPOSITIONS: Final[Mapping[str, Composition]] = {
     **choosing.COMPOSITIONS,
     **combined.COMPOSITIONS,
     **entries.COMPOSITIONS,
+    **fused.COMPOSITIONS,
     **one_dimensional.COMPOSITIONS,
     **sampling.COMPOSITIONS,
 }
 """What operators that stand for several others are written as, some of them in some forms only."""
 
-SEVERAL_OUTPUTS: Final = frozenset({"Attention", "DynamicQuantizeLinear", "Split"})
+SEVERAL_OUTPUTS: Final = frozenset(
+    {"Attention", "DynamicQuantizeLinear", "SkipLayerNormalization"}
+    | {"SkipSimplifiedLayerNormalization", "Split"}
+)
 """The operators of which several outputs may be used."""
 
 
@@ -139,6 +144,8 @@ def check_supported(call: OnnxCall) -> None:
     if custom_operator_of(call.domain, call.operator) is not None:
         return
     if call.domain == "com.microsoft" and call.operator in microsoft.RULES:
+        return
+    if call.domain and call.full_name in COMPOSITIONS:
         return
     if call.domain:
         by_plugin = "" if is_defined_elsewhere(call.domain) else " without a --plugin"

@@ -85,17 +85,30 @@ def _no_integer_form(node: GraphNode, graph: Graph) -> str:
 
 
 def _joined_answers(graph: Graph, ranges: Mapping[str, float]) -> list[str]:
-    """The names of concatenations of unlike ranges that only the user reads, moved or not."""
-    users, last, found = graph.users(), set[str](), []
+    """The names of concatenations of unlike ranges that only the user reads, moved or not.
+
+    What moves their results on the way to the user is among them.
+    """
+    users = graph.users()
+    last: dict[str, GraphNode] = {}
     for node in reversed(graph.nodes):
         if isinstance(node.op, (*_MOVES, ir.Reshape)) and all(
             user.name in last for user in users[node.output]
         ):
-            last.add(node.name)
-            reaches = [ranges[name] for name in node.inputs if ranges.get(name)]
-            if isinstance(node.op, ir.Concat) and reaches and is_wider(max(reaches), min(reaches)):
-                found.append(node.name)
+            last[node.name] = node
+    joined: set[str] = set()
+    found = []
+    for node in reversed(last.values()):
+        if not joined.isdisjoint(node.inputs) or _joins_unlike(node, ranges):
+            joined.add(node.output)
+            found += [] if isinstance(node.op, ir.Reshape) else [node.name]
     return found
+
+
+def _joins_unlike(node: GraphNode, ranges: Mapping[str, float]) -> bool:
+    reaches = [ranges[name] for name in node.inputs if ranges.get(name)]
+    is_join = isinstance(node.op, ir.Concat)
+    return is_join and bool(reaches) and is_wider(max(reaches), min(reaches))
 
 
 def is_by_channel(axis: int, shape: Shape) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import Final
 
 import numpy as np
 
@@ -11,6 +12,9 @@ from driver.network.frontend.call import Lowered, OnnxCall, RefusedError, Scope
 from driver.network.frontend.operators import binary
 from driver.network.frontend.operators.contraction import Factor, Labels, contracted
 from driver.network.graph.ir import FloatArray, Shape
+
+_FURTHER: Final = "..."
+"""Axes of an equation that have no name."""
 
 
 def matmul(call: OnnxCall, scope: Scope) -> Lowered:
@@ -40,31 +44,54 @@ def gemm(call: OnnxCall, scope: Scope) -> Lowered:
 
 
 def einsum(call: OnnxCall, scope: Scope) -> Lowered:
-    """Einsum of two operands that sums over what both of them have."""
+    """Einsum of two operands that sums over what both of them have; "..." are further axes."""
     equation = call.text("equation", "").replace(" ", "")
-    found = re.fullmatch(r"([a-zA-Z]+),([a-zA-Z]+)(?:->([a-zA-Z]*))?", equation)
+    axes = r"((?:[a-zA-Z]|\.{3})*)"
+    found = re.fullmatch(rf"{axes},{axes}(?:->{axes})?", equation)
     if found is None or len(call.inputs) != 2:
         raise RefusedError(f"equation {equation!r}; only two operands of named axes are supported")
-    first, second, result = found.groups()
-    if result is None:
-        letters = first + second
-        result = "".join(sorted(each for each in {*letters} if letters.count(each) == 1))
+    first, second = (_axes(text) for text in found.groups()[:2])
+    result = _implied(first + second) if found[3] is None else _axes(found[3])
     if any(len({*each}) != len(each) for each in (first, second, result)):
         raise RefusedError(f"equation {equation!r} names one axis twice")
     if not {*result} <= {*first, *second}:
         raise RefusedError(f"equation {equation!r} makes an axis that no operand has")
-    a, b = (
-        _labelled(_operand(call, scope, index), labels, equation, scope)
-        for index, labels in enumerate((first, second))
+    a, b = (_operand(call, scope, index) for index in (0, 1))
+    ahead, behind = (_further(_shape(x, scope), n, equation) for x, n in ((a, first), (b, second)))
+    if _FURTHER not in result and (ahead or behind):
+        raise RefusedError(f"equation {equation!r} sums over axes that it does not name")
+    around = max(len(ahead), len(behind))
+    return contracted(
+        Factor(a, _spelled(first, _leading(ahead, behind, around))),
+        Factor(b, _spelled(second, _leading(behind, ahead, around))),
+        _spelled(result, tuple(range(around))),
+        call,
+        scope,
     )
-    return contracted(a, b, tuple(result), call, scope)
 
 
-def _labelled(operand: str | FloatArray, labels: str, equation: str, scope: Scope) -> Factor:
-    shape = _shape(operand, scope)
-    if len(labels) != len(shape):
+def _axes(text: str) -> list[str]:
+    return re.findall(r"[a-zA-Z]|\.{3}", text)
+
+
+def _implied(names: list[str]) -> list[str]:
+    """The axes of a result that an equation does not give: further ones, and those named once."""
+    once = sorted(name for name in {*names} - {_FURTHER} if names.count(name) == 1)
+    return [_FURTHER, *once] if _FURTHER in names else once
+
+
+def _further(shape: Shape, names: list[str], equation: str) -> Shape:
+    """The extents of the axes of an operand that have no name."""
+    count = len(shape) - sum(name != _FURTHER for name in names)
+    if count < 0 or (count and _FURTHER not in names):
         raise RefusedError(f"equation {equation!r} does not fit {list(shape)}")
-    return Factor(operand, tuple(labels))
+    start = names.index(_FURTHER) if count else 0
+    return shape[start : start + count]
+
+
+def _spelled(names: list[str], further: Labels) -> Labels:
+    """Labels of all axes, those without a name by their number."""
+    return tuple(label for name in names for label in (further if name == _FURTHER else (name,)))
 
 
 def _operand(call: OnnxCall, scope: Scope, index: int) -> str | FloatArray:

@@ -183,7 +183,7 @@ NUMBERS = "only float32, integers and truth values are supported"
             "cannot be taken for 2 reasons:\n  the network has no input\n"
             "  y_n (Relu): input 'x' is neither a weight nor made by a node",
         ),
-        (without_opset, "names no operator set; 8 to 28 are supported"),
+        (without_opset, "names no operator set; 7 to 28 are supported"),
         (another_output, "no node makes the output 'z'"),
         (input_as_output, "output 'x' is not computed from the input"),
         (made_twice, "y_n (Neg): its output 'y' is made twice"),
@@ -199,10 +199,10 @@ def test_models_with_something_odd(
     assert refused(made, tmp_path) == said
 
 
-@pytest.mark.parametrize("opset", [7, 29])
+@pytest.mark.parametrize("opset", [6, 29])
 def test_operator_sets_outside_the_range(opset: int, tmp_path: Path) -> None:
     got = refused(model(RELU, opset=opset), tmp_path)
-    assert got == f"operator set {opset} is not supported, only 8 to 28"
+    assert got == f"operator set {opset} is not supported, only 7 to 28"
 
 
 def test_reasons_of_every_kind_are_listed_at_once(tmp_path: Path) -> None:
@@ -223,13 +223,13 @@ def test_reasons_of_every_kind_are_listed_at_once(tmp_path: Path) -> None:
         "nan": np.full((1, 3, 1, 1), np.nan, np.float32),
         "bad": np.zeros(4, np.float32),
     }
-    made = model(nodes, weights, x=("N", 3, 4, 4), opset=7)
+    made = model(nodes, weights, x=("N", 3, 4, 4), opset=6)
     made.graph.initializer.add().CopyFrom(made.graph.initializer[0])
     made.graph.initializer[2].dims[:] = [5]
     made.graph.output.add().CopyFrom(onnx.helper.make_tensor_value_info("z", 1, None))
     assert refused(made, tmp_path) == (
         "cannot be taken for 11 reasons:\n"
-        "  operator set 7 is not supported, only 8 to 28\n"
+        "  operator set 6 is not supported, only 7 to 28\n"
         "  weight 'bad': cannot be decoded (cannot reshape array of size 4 into shape (5,))\n"
         "  weight 'w': the file has two of that name\n"
         "  input 'x' has the dynamic shape [N, 3, 4, 4]; every extent must be a fixed number\n"

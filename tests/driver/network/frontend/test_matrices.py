@@ -109,6 +109,10 @@ def test_gemm_by_a_number_that_is_not_positive(alpha: float, tmp_path: Path) -> 
         ("bhij,bjhd->bihd", (1, 2, 5, 4), (1, 4, 2, 8)),
         ("bij, bjk", (3, 2, 5), (3, 5, 4)),
         ("i,j->ij", (3,), (4,)),
+        ("...ij,...jk->...ik", (1, 2, 5, 4), (1, 2, 4, 3)),
+        ("...ij,...kj->...ik", (1, 2, 5, 4), (1, 1, 3, 4)),
+        ("...w,w...", (1, 5, 4), (4,)),
+        ("b...i,b...i->b...", (1, 2, 5, 4), (1, 2, 5, 4)),
     ],
 )
 def test_einsum_as_attention_uses_it(equation: str, a: Shape, b: Shape, tmp_path: Path) -> None:
@@ -150,6 +154,7 @@ def test_scores_of_heads_need_one_move_for_the_keys_and_queries_of_one_layer(
         (node("Einsum", ["a", "b"], "y", equation="ij,jk->il"), (3, 3), (3, 5), "no operand has"),
         (node("Einsum", ["a", "b"], "y", equation="ij,jk->k"), (2, 3), (3, 5), "one operand alone"),
         (node("Einsum", ["a", "b"], "y", equation="ij,jkl->il"), (3, 3), (3, 5), "does not fit"),
+        (node("Einsum", ["a", "b"], "y", equation="...j,jk->k"), (2, 3), (3, 5), "not name"),
     ],
 )
 def test_what_is_refused(

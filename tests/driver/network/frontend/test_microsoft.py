@@ -38,6 +38,8 @@ WEIGHTS: dict[str, Any] = {
 LO, HI = -100 * 0.02, 155 * 0.02
 K = (WEIGHTS["k"].astype(int) - 120) * np.float32(0.03)
 REALS = M * WEIGHTS["m.scale"]
+EIGHT = WEIGHTS["eight"]
+WEIGHTS |= {"m.real": REALS, "rows": REALS.T.copy()}
 
 
 def gelu(x: NDArray[Any]) -> NDArray[Any]:
@@ -46,6 +48,14 @@ def gelu(x: NDArray[Any]) -> NDArray[Any]:
 
 def sigmoid(x: NDArray[Any]) -> NDArray[Any]:
     return np.asarray(1 / (1 + np.exp(-x)))
+
+
+def normal(x: NDArray[Any]) -> NDArray[Any]:
+    return np.asarray((x - x.mean(axis=1, keepdims=True)) / x.std(axis=1, keepdims=True))
+
+
+def scaled(x: NDArray[Any]) -> NDArray[Any]:
+    return np.asarray(x / np.sqrt((x * x).mean(axis=1, keepdims=True)))
 
 
 def softmax(x: NDArray[Any]) -> NDArray[Any]:
@@ -116,6 +126,15 @@ LAYERS = [
     (microsoft("DynamicQuantizeMatMul", ["x", "m", "m.scale"], "y"), X @ REALS),
     (microsoft("Gelu", ["x"], "y"), gelu(X)),
     (microsoft("BiasGelu", ["x", "eight"], "y"), gelu(X + WEIGHTS["eight"])),
+    (microsoft("QuickGelu", ["x"], "y", alpha=1.5), X * sigmoid(1.5 * X)),
+    (microsoft("FusedMatMul", ["x", "m.real"], "y", alpha=-0.5), -0.5 * X @ REALS),
+    (microsoft("FusedMatMul", ["x", "rows"], "y", transB=1), X @ REALS),
+    (
+        microsoft("SkipLayerNormalization", ["x", "x", "eight", "eight", "eight"], "y"),
+        normal(2 * X + EIGHT) * EIGHT + EIGHT,
+    ),
+    (microsoft("SkipSimplifiedLayerNormalization", ["x", "x", "eight"], "y"), scaled(X) * EIGHT),
+    (node("SimplifiedLayerNormalization", ["x", "eight"], "y", epsilon=0.0), scaled(X) * EIGHT),
     (
         microsoft("FastGelu", ["x"], "y"),
         X * (1 + np.tanh(np.sqrt(2 / np.pi) * (X + 0.044715 * X**3))) / 2,
@@ -128,6 +147,19 @@ def test_a_fused_operator_on_reals(
     layer: onnx.NodeProto, exact: NDArray[Any], tmp_path: Path
 ) -> None:
     assert run_float(imported([layer], tmp_path), {"x": X})["y"] == pytest.approx(exact, abs=1e-5)
+
+
+def test_the_sum_that_a_norm_is_of_may_be_used(tmp_path: Path) -> None:
+    normed = microsoft("SkipLayerNormalization", ["x", "eight", "eight"], "n", "", "", "s")
+    graph = imported([normed, node("Add", ["n", "s"], "y")], tmp_path)
+    wanted = normal(X + EIGHT) * EIGHT + X + EIGHT
+    assert run_float(graph, {"x": X})["y"] == pytest.approx(wanted, abs=1e-5)
+
+
+def test_axes_of_a_batch_that_a_fused_product_turns_are_refused(tmp_path: Path) -> None:
+    turned = microsoft("FusedMatMul", ["x", "m.real"], "y", transBatchA=1)
+    with pytest.raises(ModelError, match="turns axes of the batch"):
+        imported([turned], tmp_path)
 
 
 def test_a_fused_product_behind_a_dynamic_quantization(tmp_path: Path) -> None:

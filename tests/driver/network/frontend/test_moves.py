@@ -211,3 +211,17 @@ def test_what_is_refused(made: onnx.NodeProto, said: str, tmp_path: Path) -> Non
     with pytest.raises(ModelError) as caught:
         import_model(saved(model(nodes, weights, x=SHAPE), tmp_path))
     assert said in caught.value.what
+
+
+def test_the_nearest_pixel_as_tensorflow_counts_them(tmp_path: Path) -> None:
+    """Its half is not taken away again; only the sets of operators before 13 have it."""
+    kind = "tf_half_pixel_for_nn"
+    call = node("Resize", ["x", "none", "double"], "y", coordinate_transformation_mode=kind)
+    given = {"none": np.zeros(0, np.float32), "double": np.array([1, 1, 1, 2], np.float32)}
+    graph = import_model(saved(model([call], given, x=(1, 1, 1, 4), opset=11), tmp_path))
+    row = np.arange(4, dtype=np.float32).reshape(1, 1, 1, 4)
+    assert run_float(graph, {"x": row})["y"].ravel().tolist() == [0, 1, 1, 2, 2, 3, 3, 3]
+    call.attribute.append(onnx.helper.make_attribute("mode", "linear"))
+    made = model([call], given, x=(1, 1, 1, 4), opset=11)
+    with pytest.raises(ModelError, match="is for mode 'nearest'"):
+        import_model(saved(made, tmp_path))
