@@ -233,10 +233,11 @@ def _look_up(
     known: dict[str, int], names: tuple[str, ...], rows: tuple[tuple[int, ...], ...]
 ) -> None:
     """Set the unknown columns from the first row that agrees with the known ones."""
-    fixed = [(at, known[name]) for at, name in enumerate(names) if name in known]
+    fixed = [at for at, name in enumerate(names) if name in known]
     if len(fixed) == len(names):
         return
-    found = next((row for row in rows if all(row[at] == value for at, value in fixed)), None)
+    wanted = [known[names[at]] for at in fixed]
+    found = next((row for row in rows if [row[at] for at in fixed] == wanted), None)
     for at, name in enumerate(names):
         if name not in known:
             known[name] = -1 if found is None else found[at]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, TypeAlias
@@ -186,31 +186,33 @@ class Sampler:
 
     # -- around known points -----------------------------------------------------------------------
 
-    def neighbours(self, point: Point, rng: np.random.Generator, n: int = 16) -> list[Point]:
-        """At most `n` valid points that differ from a valid one in one tunable or two coupled ones.
+    def neighbours(
+        self, points: Sequence[Point], rng: np.random.Generator, n: int = 16
+    ) -> list[Point]:
+        """At most `n` other valid points per given one, in one tunable or two coupled ones unlike.
 
         For each, one tunable must change and one that shares a constraint with it may follow.
         """
-        here = self.row(point)
         changed = [v for v in self.space.tunables if len(v.domain) > 1]
         if not changed:
             return []
-        moves = [changed[i] for i in rng.integers(len(changed), size=2 * n)]
+        moves = [changed[i] for i in rng.integers(len(changed), size=2 * n * len(points))]
         owners = len(moves)
+        origins = [points[owner % len(points)] for owner in range(owners)]
         allowed = {
-            self._index[v.name]: np.tile(np.asarray(v.domain) == point[v.name], (owners, 1))
+            self._index[v.name]: np.asarray([[origin[v.name]] for origin in origins]) == v.domain
             for v in self.space.tunables
         }
         for owner, move in enumerate(moves):
             column = self._index[move.name]
             allowed[column][owner] = ~allowed[column][owner]
-            partners = self._partners(move.name)
-            if partners:
+            if partners := self._partners[move.name]:
                 follower = partners[rng.integers(len(partners))]
                 allowed[self._index[follower]][owner] = True
-        rows = self._one_each(rng, allowed, owners)
-        rows = rows[(rows != here).any(axis=1)]
-        return [*self.points(self._distinct(rows)[:n])]
+        rows = self._distinct(self._one_each(rng, allowed, owners))
+        given = {self.key(point) for point in points}
+        others = [at for at, key in enumerate(self.keys(rows)) if key not in given]
+        return [*self.points(rows[others[: n * len(points)]])]
 
     def crossed(
         self,
@@ -310,15 +312,15 @@ class Sampler:
         _, first = np.unique(owner[order], return_index=True)
         return rows[order[first]]
 
-    def _partners(self, name: str) -> list[str]:
-        partners = {
-            v
-            for c in self.space.constraints
-            if name in variables_of(c)
-            for v in variables_of(c)
-            if v in self._domains and v != name
-        }
-        return sorted(partners)
+    @cached_property
+    def _partners(self) -> Mapping[str, list[str]]:
+        """Tunables that share a constraint with one, in order, for every tunable."""
+        found: dict[str, set[str]] = {name: set() for name in self.tunables}
+        for constraint in self.space.constraints:
+            together = [v for v in variables_of(constraint) if v in found]
+            for name in together:
+                found[name].update(together)
+        return {name: sorted(others - {name}) for name, others in found.items()}
 
     # -- rows and points ---------------------------------------------------------------------------
 

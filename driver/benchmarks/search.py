@@ -129,11 +129,7 @@ class _Search:
         """
         centres = _CENTRES
         while self.count < self.trials and self.found:
-            near = [
-                point
-                for centre in self._leading(centres)
-                for point in self.sampler.neighbours(centre, rng, _NEIGHBOURS)
-            ]
+            near = self.sampler.neighbours(self._leading(centres), rng, _NEIGHBOURS)
             fresh = self._likely(near, _STEP)
             if not fresh and centres >= len(self.found):
                 return

@@ -176,7 +176,7 @@ def test_neighbours_are_valid_and_near() -> None:
     space = conv_like_space(28, 28, 4, 4, 3)
     sampler, rng = Sampler(space), np.random.default_rng(3)
     for point in sampler.sample(10, rng):
-        near = sampler.neighbours(point, rng, 12)
+        near = sampler.neighbours([point], rng, 12)
         assert near
         for other in near:
             assert not violations(space, other)

@@ -236,8 +236,7 @@ def predicted_best(generated: Generated, seed: int) -> dict[str, int]:
         kept = sorted(distinct.values(), key=_predicted_cycles)[:_KEPT]
         stuck = 0 if _predicted_cycles(kept[0]) < _predicted_cycles(best) else stuck + 1
         best = kept[0]
-        nearby = (sampler.neighbours(point, rng, _NEIGHBOURS) for point in kept)
-        found = [*kept, *(dict(point) for points in nearby for point in points)]
+        found = [*kept, *map(dict, sampler.neighbours(kept, rng, _NEIGHBOURS))]
     return best
 
 
