@@ -61,24 +61,25 @@ def functional_constraints(
 ) -> list[FunctionalConstraint]:
     """What follows from `known` alone, in an order in which it can be computed."""
     have, found = set(known), list[FunctionalConstraint]()
-    waiting = [c for c in constraints if not isinstance(c, Le)]
+    waiting = [(c, variables_of(c)) for c in constraints if not isinstance(c, Le)]
     while True:
         fixed_now, still = list[FunctionalConstraint](), []
-        for constraint in waiting:
-            fixes = _fixes(constraint, have, signs)
+        for constraint, variables in waiting:
+            open_ = [v for v in variables if v not in have]
+            fixes = _fixes(constraint, open_, signs)
             if fixes:
                 fixed_now.append(FunctionalConstraint(constraint, fixes))
                 have.update(fixes)
-            elif any(v not in have for v in variables_of(constraint)):
-                still.append(constraint)
+            elif open_:
+                still.append((constraint, variables))
         if not fixed_now:
             return found
         found += fixed_now
         waiting = still
 
 
-def _fixes(constraint: Constraint, known: Collection[str], signs: Signs) -> tuple[str, ...]:
-    open_ = [v for v in variables_of(constraint) if v not in known]
+def _fixes(constraint: Constraint, open_: Sequence[str], signs: Signs) -> tuple[str, ...]:
+    """Of the variables that are not known yet those that the others fix: all of them, or none."""
     match constraint:
         case Prod() if len(open_) == 1:
             return (open_[0],) if _multiplies_or_divides(constraint, open_[0], signs) else ()

@@ -245,8 +245,15 @@ class Search:
 
     def _narrowed(self, root: PartialPoints) -> PartialPoints:
         """By what constraints say before any choice."""
+        seen: dict[int, bytes] = {}
         for _ in range(_ROOT_ROUNDS):
-            root = root.kept(_alive(root, self._before, None))
+            box = VariableBoxes(root.lower, root.upper, np.ones(root.count, dtype=np.bool_))
+            for at, (variables, narrow) in enumerate(self._before):
+                bounds = box.lower[variables].tobytes() + box.upper[variables].tobytes()
+                if seen.get(at) != bounds:  # else it would say what it has said
+                    seen[at] = bounds
+                    narrow(box)
+            root = root.kept(box.alive & (box.lower <= box.upper).all(axis=0))
             if not root.count:
                 break
         return root

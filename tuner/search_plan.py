@@ -52,9 +52,9 @@ class SearchPlan:
         self._values = {v.name: np.asarray(v.domain, dtype=np.float64) for v in space.variables}
         self._variables = {id(c): variables_of(c) for c in constraints}
         self._signs = Signs.of(space)
-        evaluation = self._functional_constraints(
-            {v.name for v in space.variables if v.tunable or len(v.domain) == 1}
-        )
+        self._narrows: dict[tuple[int, tuple[bool, ...], bool], Narrow | None] = {}
+        computed_from = {v.name for v in space.variables if v.tunable or len(v.domain) == 1}
+        evaluation = functional_constraints(constraints, computed_from, self._signs)
         self._outputs = {id(d.constraint): d.fixes for d in evaluation}
         self.evaluated = (
             *(d.constraint for d in evaluation),
@@ -70,10 +70,14 @@ class SearchPlan:
         """The constraints that lead to a limit; the others only compute what nobody limits."""
         return tuple([c for c in self._constraints if id(c) in self._pruning])
 
-    def before_any_choice(self) -> Effect:
-        """What the constraints say where only constants are known."""
+    def before_any_choice(self) -> tuple[tuple[list[int], Narrow], ...]:
+        """What each constraint says where only constants are known, and of which variables."""
         constants = {v.name for v in self._space.variables if len(v.domain) == 1}
-        return Effect(tuple([n for c in self.evaluated for n in self._narrow(c, constants)]))
+        return tuple(
+            ([self.index[v] for v in self._variables[id(c)]], narrow)
+            for c in self.evaluated
+            for narrow in self._narrow(c, constants)
+        )
 
     def all_at_once(self) -> Effect | None:
         """What the constraints say where all tunables are known: each computes, or checks.
@@ -98,7 +102,7 @@ class SearchPlan:
         Of those that wait the first in `order` is next; if none is in it, the most urgent one.
         """
         known = {v.name for v in self._space.variables if len(v.domain) == 1}
-        levels: list[BranchLevel] = []
+        levels, unsettled = list[BranchLevel](), self._constraints
         for pool in (
             [v.name for v in self._space.variables if v.tunable],
             [v.name for v in self._space.variables if not v.tunable and v.domain],
@@ -106,14 +110,14 @@ class SearchPlan:
             while waiting := [v for v in pool if v not in known]:
                 name = next((v for v in order if v in waiting), "")
                 name = name or max(waiting, key=lambda v: self._urgency(v, known))
-                fixed = self._functional_constraints(known | {name})
+                fixed = functional_constraints(unsettled, known | {name}, self._signs)
                 after = known | {name} | {v for d in fixed for v in d.fixes}
                 levels.append(self._level(name, known, after, fixed))
                 known = after
+                unsettled = tuple(
+                    [c for c in unsettled if not known.issuperset(self._variables[id(c)])]
+                )
         return tuple(levels)
-
-    def _functional_constraints(self, known: Collection[str]) -> list[FunctionalConstraint]:
-        return functional_constraints(self._constraints, known, self._signs)
 
     def _urgency(self, name: str, known: Collection[str]) -> tuple[int, int, int]:
         """Prefer what closes constraints, then what touches known variables, then few values."""
@@ -205,6 +209,10 @@ class SearchPlan:
     def _narrow(
         self, constraint: Constraint, known: Collection[str], only: Collection[str] | None = None
     ) -> list[Narrow]:
-        signed = not self._signs.negative.isdisjoint(self._variables[id(constraint)])
-        narrow = narrower(constraint, self.index, known, only=only, signed=signed)
+        variables = self._variables[id(constraint)]
+        key = (id(constraint), tuple([v in known for v in variables]), only is None)
+        if key not in self._narrows:  # at many levels the same of its variables are known
+            signed = not self._signs.negative.isdisjoint(variables)
+            self._narrows[key] = narrower(constraint, self.index, known, only=only, signed=signed)
+        narrow = self._narrows[key]
         return [] if narrow is None else [narrow]

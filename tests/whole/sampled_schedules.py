@@ -11,7 +11,7 @@ from driver.benchmarks.workloads import workloads
 from tuner.sampler import Sampler
 
 
-def assert_bits_of_numpy(name: str, target: Target, *, points: int = 4) -> None:
+def assert_bits_of_numpy(name: str, target: Target, *, points: int = 2) -> None:
     """The default schedule and random ones give what the reference in NumPy gives.
 
     Args:

@@ -48,10 +48,14 @@ def test_from_a_network_to_a_checked_program_and_on_again(
     trace = (tmp_path / "o" / "trace.json").read_text()
     assert_sound_trace(trace, parts)
 
+    # the second session is one on Ray
     few = ["--workers", "1", "--devices", "1"]
-    code, out, _ = run(demo(tmp_path / "o", "--no-ray", "--trials", "12", *few)).end()
+    code, out, err = run(demo(tmp_path / "o", "--trials", "12", *few)).end()
     again = summary_of(out)
-    assert code == 0
+    assert (code, err) == (0, "")
+    assert again["accuracy"]["differing"] == 0
+    search = next(d for d in map(json.loads, out.splitlines()) if d.get("step") == "search")
+    assert search["event"] in ("step_began", "step_ended")
     assert again["trials_this_session"] == 2, "what was measured is not measured again"
     assert again["best_cycles"] <= first["best_cycles"]
     both = (tmp_path / "o" / "trace.json").read_text()
@@ -125,14 +129,6 @@ def test_weights_and_activations_of_16_bits(run: type[Command], tmp_path: Path) 
     assert found["accuracy"]["differing"] == 0
     assert len(found["workloads"]) == 4
     assert "data and weights of 16 bits" in (tmp_path / "o" / "report.html").read_text()
-
-
-def test_the_same_on_ray(run: type[Command], tmp_path: Path) -> None:
-    code, out, err = run(demo(tmp_path / "o", "--trials", "8")).end()
-    assert (code, err) == (0, "")
-    assert summary_of(out)["accuracy"]["differing"] == 0
-    search = next(d for d in map(json.loads, out.splitlines()) if d.get("step") == "search")
-    assert search["event"] in ("step_began", "step_ended")
 
 
 def test_no_device_is_exit_code_3(run: type[Command], tmp_path: Path) -> None:

@@ -42,12 +42,11 @@ def test_machine_code_does_what_the_interpreter_does(
     func = nest_of(work, SIM)
     kernel = tmp_path / "kernel.so"
     kernel.write_bytes(kernel_object(lower(func, SIM), "entry", SIM))
-    for seed in range(2):
-        arrays = inputs_of(work, seed)
-        made = outputs_like({spec.name: (spec.shape, spec.dtype.value) for spec in work.outputs})
-        assert call(runtime, kernel, "entry", [*arrays.values(), *made.values()]) == 0
-        for key, wanted in interpret(func, arrays).items():
-            np.testing.assert_array_equal(made[key], wanted.reshape(made[key].shape))
+    arrays = inputs_of(work)
+    made = outputs_like({spec.name: (spec.shape, spec.dtype.value) for spec in work.outputs})
+    assert call(runtime, kernel, "entry", [*arrays.values(), *made.values()]) == 0
+    for key, wanted in interpret(func, arrays).items():
+        np.testing.assert_array_equal(made[key], wanted.reshape(made[key].shape))
 
 
 def test_tensors_begin_at_their_offsets(runtime: Path, tmp_path: Path) -> None:

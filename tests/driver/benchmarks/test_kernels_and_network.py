@@ -119,12 +119,12 @@ def test_a_search_is_seeded_and_counts_its_trials() -> None:
     for _ in range(2):
         bench = WorkloadRunner(VtaLibrary(), workload, SIM, 0)
         finds.append(
-            best_point(made, bench, trials=12, seed=4, told=lambda *args: told.append(args))
+            best_point(made, bench, trials=6, seed=4, told=lambda *args: told.append(args))
         )
     assert finds[0] == finds[1]
     assert finds[0] is not None
-    assert finds[0].trials == 12
-    assert told[-1] == (12, finds[0].cycles)
+    assert finds[0].trials == 6
+    assert told[-1] == (6, finds[0].cycles)
 
 
 def test_a_schedule_that_fails_is_not_a_time() -> None:

@@ -39,7 +39,7 @@ LAYERS: Final = {name: with_epilogue(work, bias=0) for name, work in PLAIN.items
 def test_as_lowered(name: str) -> None:
     work = LAYERS[name]
     made = generate(work, BOARD)
-    for point in map(dict, Sampler(made.space).sample(16, np.random.default_rng(3))):
+    for point in map(dict, Sampler(made.space).sample(8, np.random.default_rng(3))):
         func = lower(replay(made.trace(point), nest_of(work, BOARD), BOARD), BOARD)
         counted = features_of(func, BOARD)
         for memory in ("inp", "wgt"):
