@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from operator import contains
 
 from tilefarm.space import (
     Constraint,
@@ -178,8 +177,12 @@ class Draft:
         self, name: str, keys: Sequence[str], rows: Iterable[tuple[int, ...]], why: str
     ) -> tuple[tuple[int, ...], ...]:
         """Rows whose known variables have values of their domains."""
-        domains = [set(self._variables[key].domain) for key in keys]
-        found = tuple(row for row in rows if all(map(contains, domains, row)))
+        found = tuple(rows)
+        columns = zip(*found, strict=True)
+        for at, (key, column) in enumerate(zip(keys, columns, strict=False)):
+            allowed = set(self._variables[key].domain)
+            if not allowed.issuperset(column):
+                found = tuple([row for row in found if row[at] in allowed])
         if not found:
             raise Emptied(name, why)
         return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -16,6 +15,7 @@ GLOSSARY: Final = "proto/GLOSSARY.md"
 PLAIN_WORDS: Final = "tests/plain_words.txt"
 
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z0-9])|[A-Z]?[a-z0-9]+")
+_PYTHON_CLASS: Final = re.compile(r"^class ([A-Za-z]\w*)", re.MULTILINE)
 _C_CLASS: Final = re.compile(r"^(?:class|struct|enum class|enum|union) ([A-Z]\w*)", re.MULTILINE)
 _ROW: Final = re.compile(r"^\| ((?:`\w+` ?)+)\| .+ \| `(.+)` \|$", re.MULTILINE)
 
@@ -49,9 +49,7 @@ def _names() -> Iterator[tuple[str, str]]:
 
 def _classes(path: Path) -> list[str]:
     if path.suffix == ".py":
-        body = ast.parse(path.read_text()).body
-        found = [node.name for node in body if isinstance(node, ast.ClassDef)]
-        return [name for name in found if not name.startswith("_")]
+        return _PYTHON_CLASS.findall(path.read_text())
     return _C_CLASS.findall(path.read_text()) if path.suffix == ".h" else []
 
 

@@ -60,14 +60,14 @@ def test_ctrl_c_twice_ends_at_once(run: type[Command], tmp_path: Path, ray: list
 def test_a_killed_driver_leaves_no_process_and_loses_no_trial(
     run: type[Command], tmp_path: Path
 ) -> None:
-    command = run(demo(tmp_path / "o", "--no-ray", "--trials", "50"))
+    command = run(demo(tmp_path / "o", "--no-ray", "--trials", "20"))
     number = command.wait_for("trial", 6)["number"]
     command.kill()
     command.end()
     assert command.survivors() == set()
-    code, out, _ = run(demo(tmp_path / "o", "--no-ray", "--trials", "50")).end()
+    code, out, _ = run(demo(tmp_path / "o", "--no-ray", "--trials", "20")).end()
     assert code == 0
-    assert summary_of(out)["trials_this_session"] <= 50 - number
+    assert summary_of(out)["trials_this_session"] <= 20 - number
 
 
 def below(command: Command, words: str) -> list[int]:
@@ -93,7 +93,7 @@ def below(command: Command, words: str) -> list[int]:
 def test_a_killed_part_costs_nothing_but_time(
     words: str, ray: bool, run: type[Command], tmp_path: Path
 ) -> None:
-    command = run(demo(tmp_path / "o", *["--no-ray"] * (not ray), "--trials", "50"))
+    command = run(demo(tmp_path / "o", *["--no-ray"] * (not ray), "--trials", "25"))
     command.wait_for("trial", 6)
     deadline = time.monotonic() + 60
     while not (pids := below(command, words)) and time.monotonic() < deadline:
