@@ -22,7 +22,7 @@ from driver.program.parts import whole_batches
 from driver.program.peak import peak_macs_per_second, peak_order
 from driver.report.profile import LayerTime, Profile, cost_of
 
-_PRECISION: Final = Precision(error=0.005, seconds=2.0)
+PRECISION: Final = Precision(error=0.005, seconds=2.0)
 """By a host's clock: some thousand calls of most layers."""
 _HOST_PRECISION: Final = Precision(error=0.02, seconds=0.25)
 """Of the host's layers beside an accelerator, which take microseconds each."""
@@ -65,7 +65,7 @@ def profiled(
             program,
             batch,
             timeout_seconds=limit_seconds,
-            precision=_PRECISION if by_clock else None,
+            precision=PRECISION if by_clock else None,
         ),
         blobs=program.blobs(batch),
         request_id=f"{run_id}-network-profile",

@@ -29,7 +29,7 @@ def test_a_network_is_tuned_for_a_processor_and_timed_by_its_clock(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rough = Precision(error=0.5, seconds=0.02)  # every layer is timed for a while, however well
-    monkeypatch.setattr("driver.program.profile._PRECISION", rough)
+    monkeypatch.setattr("driver.program.profile.PRECISION", rough)
     words = ["tune", "zoo:digits", "--target", "cpu", "--trials", "4", "--devices", "1"]
     words += ["--no-ray", "--workers", "1"]
     assert cli.main([*words, "--out", str(tmp_path)]) == 0
