@@ -58,7 +58,9 @@ def read_model(path: Path) -> onnx.ModelProto:
             f" {plural(nbytes, 'byte')}",
             _AGAIN,
         )
-    if not all(isinstance(name, str) for name in _names(model)):
+    if not all(isinstance(name, str) for name in _names(model.graph)) or not all(
+        isinstance(entry.domain, str) for entry in model.opset_import
+    ):
         raise ModelError(f"{path}: damaged: a name in it is not text", _AGAIN)
     return model
 
@@ -93,12 +95,13 @@ def _without_large_weights(descriptor: int, nbytes: int) -> tuple[bytes, int]:
         return bytes(content), nbytes
 
 
-def _names(model: onnx.ModelProto) -> Iterator[object]:
-    """Every name that the model uses; protobuf gives bytes for one that is not UTF-8."""
-    graph = model.graph
+def _names(graph: onnx.GraphProto) -> Iterator[object]:
+    """Every name that a graph uses; protobuf gives bytes for one that is not UTF-8."""
     for node in graph.node:
         yield from (node.name, node.op_type, node.domain, *node.input, *node.output)
-        yield from (attribute.name for attribute in node.attribute)
+        for attribute in node.attribute:
+            yield attribute.name
+            yield from _names(attribute.g)
     for value in (*graph.input, *graph.output, *graph.value_info):
         yield value.name
         yield from (dim.dim_param for dim in value.type.tensor_type.shape.dim)
@@ -106,7 +109,6 @@ def _names(model: onnx.ModelProto) -> Iterator[object]:
         yield tensor.name
         yield from (text for entry in tensor.external_data for text in (entry.key, entry.value))
     yield from (sparse.values.name for sparse in graph.sparse_initializer)
-    yield from (entry.domain for entry in model.opset_import)
 
 
 def opset_of(model: onnx.ModelProto, reasons: Reasons) -> int:

@@ -23,9 +23,10 @@ from driver.network.frontend.call import (
     call_of,
 )
 from driver.network.frontend.computed import computed
+from driver.network.frontend.constant_branches import branch_of, note_captures
 from driver.network.frontend.constants import CONSTANT_OPERATORS, constant_results
 from driver.network.frontend.dynamic_dimensions import Extents, fix_extents
-from driver.network.frontend.file import opset_of, read_initializers
+from driver.network.frontend.file import opset_of, read_initializers, tensor_array
 from driver.network.frontend.function_inlining import model_with_bodies
 from driver.network.frontend.graph_inputs_and_outputs import (
     batches,
@@ -69,6 +70,7 @@ def import_model(
     """
     model = model_with_bodies(path)
     fix_extents(model, extents or {})
+    note_captures(model.graph)
     readings = [Reasons() for _ in batches(model.graph)]
     for batch, reasons in zip(batches(model.graph), readings, strict=True):
         graph = _read(model, path, batch, reasons, keeps_integers=keeps_integers)
@@ -176,7 +178,7 @@ def _take(name: str, node: onnx.NodeProto, scope: Scope, opset: int) -> str | No
 
 def _compute(call: OnnxCall, scope: Scope) -> None:
     """Adds what a call makes: constants, the operators of its rule, or those of its steps."""
-    made = _by_steps(call, scope)
+    made = _by_branch(call, scope) if call.full_name == "If" else _by_steps(call, scope)
     if made is not None:
         for output, name in zip(call.outputs, made, strict=False):
             _call_it(output, name, scope)
@@ -200,6 +202,19 @@ def _by_steps(call: OnnxCall, scope: Scope) -> tuple[str, ...] | None:
     if call.operator in CONSTANT_OPERATORS and _is_fixed(call, scope):
         return None
     return COMPOSITIONS[call.full_name](call, Steps(call, scope, _compute))
+
+
+def _by_branch(call: OnnxCall, scope: Scope) -> tuple[str, ...]:
+    """The results of the branch that an If takes."""
+    branch = branch_of(call, scope)
+    scope.constants.update((tensor.name, tensor_array(tensor)) for tensor in branch.weights)
+    for name, node in _named(branch.nodes):
+        reason = _take(f"{call.name}.{name}", node, scope, call.opset)
+        if reason:
+            raise RefusedError(f"takes a branch with {reason}")
+        if scope.unknown.intersection(node.output):
+            raise UnknownError
+    return branch.outputs
 
 
 def _is_fixed(call: OnnxCall, scope: Scope) -> bool:

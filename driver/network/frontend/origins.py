@@ -8,6 +8,7 @@ from pathlib import Path
 
 import onnx
 
+from driver.network.frontend.constant_branches import note_captures
 from driver.network.frontend.function_inlining import model_with_bodies
 from driver.network.graph.ir import Gather, Graph, Reshape
 
@@ -31,6 +32,7 @@ def origins(path: Path, graph: Graph) -> dict[str, tuple[Origin, ...]]:
         path: the file that `graph` was imported from.
     """
     model = model_with_bodies(path)
+    note_captures(model.graph)
     makers = {name: node for node in model.graph.node for name in node.output if name}
     reach = _from_inputs(model.graph, {i.name for i in graph.inputs})
     moved = {node.output for node in graph.nodes if isinstance(node.op, Reshape | Gather)}

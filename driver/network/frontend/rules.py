@@ -113,7 +113,7 @@ COMPOSITIONS: Final[Mapping[str, Composition]] = {
 """What operators that stand for several others are written as, some of them in some forms only."""
 
 SEVERAL_OUTPUTS: Final = frozenset(
-    {"Attention", "DynamicQuantizeLinear", "SkipLayerNormalization"}
+    {"Attention", "DynamicQuantizeLinear", "If", "SkipLayerNormalization"}
     | {"SkipSimplifiedLayerNormalization", "Split"}
 )
 """The operators of which several outputs may be used."""
@@ -150,6 +150,6 @@ def check_supported(call: OnnxCall) -> None:
     if call.domain:
         by_plugin = "" if is_defined_elsewhere(call.domain) else " without a --plugin"
         raise RefusedError(f"operators of the domain {call.domain!r} are not supported{by_plugin}")
-    known = (RULES, COMPOSITIONS, CONSTANT_OPERATORS)
+    known = (RULES, COMPOSITIONS, CONSTANT_OPERATORS, {"If"})
     if not any(call.operator in each for each in known):
         raise RefusedError("operator is not supported")

@@ -235,7 +235,7 @@ def test_reasons_of_every_kind_are_listed_at_once(tmp_path: Path) -> None:
         "  input 'x' has the dynamic shape [N, 3, 4, 4]; every extent must be a fixed number\n"
         "  a_n (Relu): its output 'a' is made twice\n"
         "  the network is cyclic; these nodes wait in a ring: c_n (Add), d_n (Bernoulli)\n"
-        "  b_n (If): operator is not supported\n"
+        "  b_n (If): data decide its condition 'x'; it must be known at import\n"
         "  e_n (Conv): weight 'nan' contains NaN\n"
         "  f_n (MaxPool): attribute 'kernel_shape' is not a list of integers\n"
         "  d_n (Bernoulli): operator is not supported\n"
