@@ -23,7 +23,6 @@ from driver.network.frontend.call import (
     call_of,
 )
 from driver.network.frontend.computed import computed
-from driver.network.frontend.constant_branches import branch_of, note_captures
 from driver.network.frontend.constants import CONSTANT_OPERATORS, constant_results
 from driver.network.frontend.dynamic_dimensions import Extents, fix_extents
 from driver.network.frontend.file import opset_of, read_initializers, tensor_array
@@ -44,6 +43,7 @@ from driver.network.frontend.rules import COMPOSITIONS, SEVERAL_OUTPUTS, check_s
 from driver.network.frontend.schemas import check_form
 from driver.network.frontend.shape_inference import inferred_shapes
 from driver.network.frontend.steps import Steps
+from driver.network.frontend.taken_branch import branch_of, note_captures
 from driver.network.graph.ir import Graph, GraphInput, GraphNode, Reshape, Shape
 from driver.network.graph.shapes import graph_of
 from driver.network.rewrites.fold import fold, tidied

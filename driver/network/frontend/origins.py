@@ -8,8 +8,8 @@ from pathlib import Path
 
 import onnx
 
-from driver.network.frontend.constant_branches import note_captures
 from driver.network.frontend.function_inlining import model_with_bodies
+from driver.network.frontend.taken_branch import note_captures
 from driver.network.graph.ir import Gather, Graph, Reshape
 
 

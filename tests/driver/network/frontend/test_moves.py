@@ -225,3 +225,21 @@ def test_the_nearest_pixel_as_tensorflow_counts_them(tmp_path: Path) -> None:
     made = model([call], given, x=(1, 1, 1, 4), opset=11)
     with pytest.raises(ModelError, match="is for mode 'nearest'"):
         import_model(saved(made, tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("scale", "pixels", "shown"),
+    [(1.6, 6, {4: 2, 7: 4, 8: 5}), (1.3, 10, {12: 9}), (0.7, 10, {6: 8})],
+)
+def test_scales_are_taken_in_float32(
+    scale: float, pixels: int, shown: dict[int, int], tmp_path: Path
+) -> None:
+    """As frameworks do: 8 / 1.6 is 5, and 10 pixels are 13 at 1.3 and 7 at 0.7."""
+    modes = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+    given = {"scales": np.array([1, 1, 1, scale], np.float32)}
+    call = node("Resize", ["x", "", "scales"], "y", **modes)
+    graph = import_model(saved(model([call], given, x=(1, 1, 1, pixels)), tmp_path))
+    row = np.arange(pixels, dtype=np.float32).reshape(1, 1, 1, -1)
+    found = run_float(graph, {"x": row})["y"].ravel()
+    assert len(found) == int(pixels * scale + 0.01)
+    assert {at: found[at] for at in shown} == shown
