@@ -12,7 +12,7 @@ from tilefarm.interpreter import python_command
 
 FASTEST_SECONDS = 14_000 / 100e6
 """Of the demo's network: fewer cycles than any search has found, at the board's 100 MHz, which it
-waits for. Above that the host decides, so that even the program may seem faster than its kernels."""
+waits for. Above that the host decides: even the program may seem faster than its kernels."""
 
 pytestmark = [pytest.mark.whole, pytest.mark.slow, pytest.mark.timeout(1200)]
 
