@@ -40,8 +40,10 @@ _TRY: Final = """\
 import sys
 from tilefarm.target import Host
 from compile_worker.codegen.machine import object_code
+from compile_worker.codegen.peak import peak_text
 host = Host(triple=sys.argv[1], cpu=sys.argv[2], features=sys.argv[3])
-object_code("define i32 @f() { ret i32 0 }", host, fast_code=False)
+# The text has the best instruction, of which features may have taken what it needs.
+object_code(peak_text(host) or "define i32 @f() { ret i32 0 }", host, fast_code=False)
 """
 
 _NEAR: Final = 4

@@ -45,17 +45,23 @@ class PeakObject:
 def peak_object(host: Host) -> PeakObject | None:
     """Of a processor; None where its best instruction is none that this knows."""
     isa = isa_of(host)
-    element = _OPERANDS.get((isa.matrix or isa.dot).rstrip("0123456789"))
-    if element is None:
+    text = peak_text(host)
+    if text is None:
         return None
     sums = isa.registers - _SPARE
-    text = _text(host, element, sums)
     return PeakObject(
         code=shared_object(object_code(text, host, fast_code=True), host),
         products=_STEPS * sums * isa.lanes * isa.depth,
         operands_nbytes=8 * isa.lanes,
         sums_nbytes=4 * isa.lanes,
     )
+
+
+def peak_text(host: Host) -> str | None:
+    """Its LLVM text; None where there is no object."""
+    isa = isa_of(host)
+    element = _OPERANDS.get((isa.matrix or isa.dot).rstrip("0123456789"))
+    return None if element is None else _text(host, element, isa.registers - _SPARE)
 
 
 def _text(host: Host, element: str, count: int) -> str:

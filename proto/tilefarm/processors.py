@@ -104,7 +104,7 @@ def with_threads(target: Target, threads: int) -> Target:
     if not 1 <= threads <= machine.cores:
         raise TargetError(
             f"{threads} threads on {target.name}: it has {plural(machine.cores, 'core')}",
-            f"--threads 1 to {machine.cores}",
+            f"--target cpu{THREADS}N, of 1 to {machine.cores}",
         )
     name = target.name if threads == 1 else f"{target.name}{THREADS}{threads}"
     return replace(target, name=name, machine=replace(machine, threads=threads))

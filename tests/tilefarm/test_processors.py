@@ -101,8 +101,8 @@ def test_a_target_without_threads_keeps_the_digest_that_is_in_records() -> None:
     ("name", "what", "hint"),
     [
         ("sim@2", "threads are for processors", "--target cpu"),
-        ("cpu@0", "0 threads on cpu: it has", "--threads"),
-        ("cpu@9999", "9999 threads on cpu: it has", "--threads"),
+        ("cpu@0", "0 threads on cpu: it has", "--target cpu@N, of 1 to "),
+        ("cpu@9999", "9999 threads on cpu: it has", "--target cpu@N, of 1 to "),
     ],
 )
 def test_threads_that_there_cannot_be(name: str, what: str, hint: str) -> None:

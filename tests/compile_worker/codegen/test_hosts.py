@@ -44,9 +44,13 @@ def test_good_hosts(host: Host) -> None:
                 "host.features: 'neon' begins with neither + nor -",
             ],
         ),
+        (
+            Host(cpu="x86-64-v3", features="-sse4.1"),
+            ["host: x86-64-v3 for x86_64-unknown-linux-gnu: LLVM ERROR: "],
+        ),
         (Host(cpu="pentium4"), ["host: pentium4 for x86_64-unknown-linux-gnu: LLVM ERROR: 64-bit"]),
     ],
-    ids=["triple", "system", "processor", "several", "together"],
+    ids=["triple", "system", "processor", "several", "taken", "together"],
 )
 def test_every_reason_is_given_with_names_that_are_near(host: Host, reasons: list[str]) -> None:
     found = check_host(host)
