@@ -161,12 +161,14 @@ class _Mover:
             places = np.where(index < 0, -1, lies.index.reshape(-1)[np.maximum(index, 0)])
         flat = places.reshape(-1).astype(np.int32)
         form = self._shapes[lies.source]
-        taken = np.sort(flat)
-        if taken[0] < 0 or (taken[1:] == taken[:-1]).any():
+        is_taken = np.zeros(math.prod(form[1:]), np.bool_)
+        is_taken[flat] = True
+        taken = np.flatnonzero(is_taken).astype(np.int32)
+        if flat.min() < 0 or taken.size < flat.size:
             self._emit(node, ir.Gather(index=flat.reshape(index.shape)), (lies.source,), None)
             return
-        rank = unless_in_order(inverse(np.argsort(flat)))
-        if flat.size == math.prod(form[1:]):
+        rank = unless_in_order(np.cumsum(is_taken, dtype=np.int32)[flat] - 1)
+        if flat.size == is_taken.size:
             self._lies[node.output] = _Lies(lies.source, rank)
         else:
             op = taking(taken, form, index.shape if rank is None else None)
