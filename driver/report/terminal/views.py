@@ -40,6 +40,8 @@ from driver.run_events import (
 )
 
 _PLAIN_SECONDS: Final = 5.0
+_FURTHER: Final = "\n  "
+"""What stands between the lines of a notice; any other newline is text that is not ours."""
 _MOST_SHOWN: Final = 2000
 """Characters of a line: a step's outcome names what a network has, and reasons of devices."""
 _LIVE_TITLES: Final = ("workload", "count", "trials", "failed", "default", "best", "gain")
@@ -222,7 +224,8 @@ def _words(event: Shown) -> list[str]:
         case DeviceLeft():
             return [f"{event.seconds:7.1f} s  device {event.device} {event.how}: {event.why}"]
         case Notice():
-            return [f"{event.seconds:7.1f} s  {event.text}"]
+            first, *further = event.text.split(_FURTHER)
+            return [f"{event.seconds:7.1f} s  {first}", *(f"{'':13}{each}" for each in further)]
         case _:
             return []
 

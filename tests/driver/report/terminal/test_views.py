@@ -68,6 +68,12 @@ def test_plain_lines(golden: Callable[[str], None]) -> None:
     golden("\n".join(line.rstrip() for line in stream.getvalue().splitlines()) + "\n")
 
 
+def test_a_notice_of_several_lines_is_as_many_and_no_more() -> None:
+    stream = io.StringIO()
+    PlainLines(stream)(Notice(text="promise broken\n  try: bits\nforged", seconds=1.5))
+    assert stream.getvalue() == "    1.5 s  promise broken\n             try: bits\\nforged\n"
+
+
 def test_json_lines_are_one_document_each() -> None:
     stream = io.StringIO()
     with JsonLines(stream) as view:
