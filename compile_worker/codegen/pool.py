@@ -10,6 +10,9 @@ An object may ask for nothing, so it makes no threads: whoever runs it has them 
 `tilefarm_help`, and lets them sleep while the pool is closed. Parts are taken, not dealt out: a
 helper that comes late, or is kept from its core, is not waited for unless it has begun a part.
 
+Any thread may call the entry, open and close at any time. There is one round at a time, of whoever
+made `is_busy` 1; a kernel that finds it so does all its parts by itself, and opening waits for it.
+
 A round is one call of one kernel. `word` is its number << 32 | the next part; a helper has read
 the right `part` and `state` if nobody has changed `word` since: these two change between rounds
 alone, when all parts are taken and done.
@@ -57,6 +60,7 @@ _TEXT: Final = """\
 @pool.done = internal global i64 0, align 8
 @pool.parts = internal global i64 0, align 8
 @pool.is_open = internal global i64 0, align 8
+@pool.is_busy = internal global i64 0, align 8
 @pool.part = internal global ptr null, align 8
 @pool.state = internal global ptr null, align 8
 
@@ -83,8 +87,20 @@ none:
   ret i1 false
 }
 
+define internal i1 @pool.begin() nounwind {
+  %pair = cmpxchg ptr @pool.is_busy, i64 0, i64 1 acquire monotonic
+  %is_mine = extractvalue { i64, i1 } %pair, 1
+  ret i1 %is_mine
+}
+
 define internal void @pool.share(ptr %part, ptr %state) nounwind {
 entry:
+  %is_mine = call i1 @pool.begin()
+  br i1 %is_mine, label %begin, label %alone
+alone:
+  call void %part(ptr %state, i64 0, i64 1)
+  ret void
+begin:
   %parts = load atomic i64, ptr @pool.parts monotonic, align 8
   store atomic ptr %part, ptr @pool.part monotonic, align 8
   store atomic ptr %state, ptr @pool.state monotonic, align 8
@@ -106,17 +122,28 @@ look:
   %is_over = icmp eq i64 %done, %parts
   br i1 %is_over, label %end, label %wait
 end:
+  store atomic i64 0, ptr @pool.is_busy release, align 8
   ret void
 }
 
 define void @OPEN(i64 %threads) nounwind {
+entry:
+  br label %look
+wait:
+  WAIT
+  br label %look
+look:
+  %is_mine = call i1 @pool.begin()
+  br i1 %is_mine, label %open, label %wait
+open:
   %word = load atomic i64, ptr @pool.word monotonic, align 8
   %taken = or i64 %word, 4294967295
   store atomic i64 %taken, ptr @pool.word monotonic, align 8
   %parts = mul i64 %threads, PARTS
   store atomic i64 %parts, ptr @pool.parts release, align 8
-  store ptr @pool.share, ptr @SHARE
+  store atomic ptr @pool.share, ptr @SHARE release, align 8
   store atomic i64 1, ptr @pool.is_open release, align 8
+  store atomic i64 0, ptr @pool.is_busy release, align 8
   ret void
 }
 
@@ -138,7 +165,7 @@ end:
 }
 
 define void @CLOSE() nounwind {
-  store ptr null, ptr @SHARE
+  store atomic ptr null, ptr @SHARE monotonic, align 8
   store atomic i64 0, ptr @pool.is_open release, align 8
   ret void
 }

@@ -34,7 +34,7 @@ _SHIPPED: Final = Path(__file__).with_name("shipped")
 _POOL: Final = """
 /* Threads: open the pool for so many before a call and close it after it; meanwhile each of the
  * others calls tilefarm_help, which returns when the pool is closed. run.c does that. There is one
- * pool: while it is open, nobody else calls the entry. */
+ * pool: of calls at the same time one is helped, and the others run on their own threads alone. */
 void tilefarm_open_pool(int64_t threads);
 void tilefarm_help(void);
 void tilefarm_close_pool(void);

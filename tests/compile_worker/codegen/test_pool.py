@@ -44,11 +44,15 @@ def program(trace: Trace, calls: int = 1) -> bytes:
     return made.code
 
 
+def loaded(folder: Path, calls: int) -> ctypes.CDLL:
+    file = folder / "network.so"
+    file.write_bytes(program(SHARED, calls=calls))
+    return ctypes.CDLL(str(file))
+
+
 @pytest.fixture
 def library(tmp_path: Path) -> ctypes.CDLL:
-    file = tmp_path / "network.so"
-    file.write_bytes(program(SHARED, calls=5))
-    return ctypes.CDLL(str(file))
+    return loaded(tmp_path, calls=5)
 
 
 @contextmanager
@@ -95,6 +99,34 @@ def test_a_helper_that_comes_too_late_returns_at_once(library: ctypes.CDLL) -> N
         assert_right(library)
     library[HELP]()
     assert_right(library)
+
+
+@here
+def test_several_threads_call_open_and_close_at_once(tmp_path: Path) -> None:
+    """Whoever finds the pool busy computes alone: nobody takes another's parts, nor waits."""
+    library = loaded(tmp_path, calls=1000)
+    wrong: list[AssertionError] = []
+
+    def run(opens: bool) -> None:
+        try:
+            for _ in range(10):
+                if opens:
+                    library[OPEN](ctypes.c_int64(3))
+                assert_right(library)
+                if opens:
+                    library[CLOSE]()
+        except AssertionError as error:
+            wrong.append(error)
+
+    helper = threading.Thread(target=library[HELP])
+    callers = [threading.Thread(target=run, args=(opens,)) for opens in (False, False, True, True)]
+    with opened(library, 2):
+        for each in (helper, *callers):
+            each.start()
+        for each in callers:
+            each.join()
+    helper.join()
+    assert not wrong
 
 
 def test_a_program_asks_for_nothing_and_may_be_loaded_on_a_device() -> None:
