@@ -29,6 +29,9 @@ TRIPLES: Final = (
 )
 """The hosts that objects are made for; vendor and C library may differ."""
 
+_NARROW: Final = ("x32", "ilp32")
+"""How environments end whose pointers are narrower than the processor: no kernel reads those."""
+
 _ASK: Final = """\
 import sys, llvmlite.binding as llvm
 llvm.initialize_all_targets()
@@ -72,7 +75,8 @@ def check_host(host: Host) -> list[str]:
     if host in {target.host for target in TARGETS.values()}:
         return []
     processor, *rest = host.triple.split("-")
-    if processor not in LINKERS or "linux" not in rest:
+    is_narrow = rest[-1:] and rest[-1].endswith(_NARROW)
+    if processor not in LINKERS or "linux" not in rest or is_narrow:
         return [f"host.triple: no code for {host.triple!r}; {_near(host.triple, TRIPLES)}"]
     names = known_names(host.triple)
     reasons = []

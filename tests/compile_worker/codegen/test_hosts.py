@@ -34,6 +34,8 @@ def test_good_hosts(host: Host) -> None:
     ("host", "reasons"),
     [
         (Host(triple="pdp11-none"), ["host.triple: no code for 'pdp11-none'; near: "]),
+        (Host(triple="x86_64-unknown-linux-gnux32"), ["host.triple: no code for 'x86_64-unknown"]),
+        (Host(triple="aarch64-unknown-linux-gnu_ilp32"), ["host.triple: no code for 'aarch64-"]),
         (Host(triple="x86_64-pc-windows-msvc"), ["host.triple: no code for 'x86_64-pc-win"]),
         (Host(cpu="x86-64-v5"), ["host.cpu: no processor 'x86-64-v5' of x86_64; near: x86-64-v4"]),
         (
@@ -50,7 +52,7 @@ def test_good_hosts(host: Host) -> None:
         ),
         (Host(cpu="pentium4"), ["host: pentium4 for x86_64-unknown-linux-gnu: LLVM ERROR: 64-bit"]),
     ],
-    ids=["triple", "system", "processor", "several", "taken", "together"],
+    ids=["triple", "x32", "ilp32", "system", "processor", "several", "taken", "together"],
 )
 def test_every_reason_is_given_with_names_that_are_near(host: Host, reasons: list[str]) -> None:
     found = check_host(host)
