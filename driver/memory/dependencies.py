@@ -9,7 +9,7 @@ from typing import Final
 
 from tilefarm.errors import UserError
 
-from driver.memory.problem import Buffer, FirstContent, Problem
+from driver.memory.problem import FirstContent, Problem, whole_of
 
 _MOST_NAMES: Final = 5
 
@@ -40,18 +40,10 @@ def parts(problem: Problem) -> dict[str, Part]:
     first: dict[str, str] = {}
     found = {}
     for buffer in problem.buffers:
-        whole, begin = _whole(buffer, by_name)
+        whole, begin = whole_of(buffer, by_name)
         root = first.setdefault(whole.group, whole.name) if whole.group else whole.name
         found[buffer.name] = Part(root, begin, begin + buffer.nbytes)
     return found
-
-
-def _whole(buffer: Buffer, by_name: Mapping[str, Buffer]) -> tuple[Buffer, int]:
-    begin = 0
-    while buffer.view_of:
-        begin += buffer.view_offset
-        buffer = by_name[buffer.view_of]
-    return buffer, begin
 
 
 def dependencies(problem: Problem) -> tuple[tuple[int, ...], ...]:

@@ -8,6 +8,7 @@ by the durations that it has; bytes are bytes.
 from __future__ import annotations
 
 import statistics
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Final
@@ -143,6 +144,15 @@ class Op:
         return statistics.median_low(self.samples)
 
 
+def whole_of(buffer: Buffer, by_name: Mapping[str, Buffer]) -> tuple[Buffer, int]:
+    """The buffer that a view is one of, however far that goes, and where in it the view begins."""
+    begin = 0
+    while buffer.view_of:
+        begin += buffer.view_offset
+        buffer = by_name[buffer.view_of]
+    return buffer, begin
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
     """Buffers, operations in their given order, memories and engines. Names are unique within each.
@@ -181,9 +191,8 @@ class Problem:
         by_name = {b.name: b for b in self.buffers}
 
         def is_backed(name: str) -> bool:
-            while by_name[name].view_of:
-                name = by_name[name].view_of
-            return self.memory_of(by_name[name]).read is not None
+            whole, _ = whole_of(by_name[name], by_name)
+            return self.memory_of(whole).read is not None
 
         return frozenset(
             op.name
