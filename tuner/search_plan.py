@@ -52,7 +52,9 @@ class SearchPlan:
         self._values = {v.name: np.asarray(v.domain, dtype=np.float64) for v in space.variables}
         self._variables = {id(c): variables_of(c) for c in constraints}
         self._signs = Signs.of(space)
-        self._narrows: dict[tuple[int, tuple[bool, ...], bool], Narrow | None] = {}
+        self._narrows: dict[
+            tuple[int, tuple[bool, ...], tuple[str, ...] | None], Narrow | None
+        ] = {}
         computed_from = {v.name for v in space.variables if v.tunable or len(v.domain) == 1}
         evaluation = functional_constraints(constraints, computed_from, self._signs)
         self._outputs = {id(d.constraint): d.fixes for d in evaluation}
@@ -207,10 +209,10 @@ class SearchPlan:
                 limited.update(self._variables[id(constraint)])
 
     def _narrow(
-        self, constraint: Constraint, known: Collection[str], only: Collection[str] | None = None
+        self, constraint: Constraint, known: Collection[str], only: tuple[str, ...] | None = None
     ) -> list[Narrow]:
         variables = self._variables[id(constraint)]
-        key = (id(constraint), tuple([v in known for v in variables]), only is None)
+        key = (id(constraint), tuple([v in known for v in variables]), only)
         if key not in self._narrows:  # at many levels the same of its variables are known
             signed = not self._signs.negative.isdisjoint(variables)
             self._narrows[key] = narrower(constraint, self.index, known, only=only, signed=signed)

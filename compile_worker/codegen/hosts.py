@@ -75,8 +75,7 @@ def check_host(host: Host) -> list[str]:
     if host in {target.host for target in TARGETS.values()}:
         return []
     processor, *rest = host.triple.split("-")
-    is_narrow = rest[-1:] and rest[-1].endswith(_NARROW)
-    if processor not in LINKERS or "linux" not in rest or is_narrow:
+    if processor not in LINKERS or "linux" not in rest or host.triple.endswith(_NARROW):
         return [f"host.triple: no code for {host.triple!r}; {_near(host.triple, TRIPLES)}"]
     names = known_names(host.triple)
     reasons = []

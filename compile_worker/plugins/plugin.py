@@ -156,7 +156,10 @@ def _run(named: str, text: bytes) -> ModuleType:
 
 
 def _print(*words: object, **how: Any) -> None:
-    """What a plugin prints is for people: standard output is the command's, and may be JSON."""
+    """What a plugin prints is for people: standard output is the command's, and may be JSON.
+
+    Of the plugin alone: other threads write to standard output while its functions run.
+    """
     how.setdefault("file", sys.stderr)
     print(*words, **how)
 

@@ -18,7 +18,6 @@ from driver.network.frontend.operators.moves import moved, require_room
 from driver.network.graph.ir import Shape, Unary
 
 _REGION_SINCE: Final = 11
-_OF_NEAREST: Final = "tf_half_pixel_for_nn"
 _FAR: Final = 1 << 26
 _NO_SPAN: Final = 1e-9
 
@@ -41,7 +40,7 @@ def resize(call: OnnxCall, scope: Scope) -> Lowered:
     """
     modern = call.opset >= _REGION_SINCE
     kind = call.text("coordinate_transformation_mode", "half_pixel" if modern else "asymmetric")
-    if kind == _OF_NEAREST and call.text("mode", "nearest") != "nearest":
+    if kind == "tf_half_pixel_for_nn" and call.text("mode", "nearest") != "nearest":
         raise RefusedError(f"coordinate_transformation_mode {kind!r} is for mode 'nearest'")
     rounding = call.text("nearest_mode", "round_prefer_floor") if modern else "floor"
     resized = _resized(_target(call, scope, kind, modern=modern), rounding, call, scope)
@@ -115,7 +114,7 @@ def _coordinates(
             return x * (old - 1) / span if abs(span) > _NO_SPAN else x * 0
         case "pytorch_half_pixel" if new == 1:
             return x
-        case _ if kind == _OF_NEAREST:
+        case "tf_half_pixel_for_nn":
             return (x + 0.5) / scale
         case "half_pixel" | "pytorch_half_pixel":
             return (x + 0.5) / scale - 0.5
