@@ -43,7 +43,8 @@ def calibration_method(text: str) -> CalibrationMethod:
         return MIN_MAX
     if text == "entropy":
         return CalibrationMethod(kind="entropy")
-    raise SettingsError(f"--calibration {text}: no such method", f"one of {_NAMES}")
+    hint = f"--calibrate {text}" if text.endswith(".npz") else f"one of {_NAMES}"
+    raise SettingsError(f"--calibration {text}: no such method", hint)
 
 
 def _percent(text: str, percent: str) -> float:

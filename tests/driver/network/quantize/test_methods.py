@@ -33,6 +33,12 @@ def test_unknown_methods_are_refused(text: str) -> None:
     assert "percentile:P" in (refused.value.hint or "")
 
 
+def test_data_given_as_a_method_are_told_where_they_belong() -> None:
+    with pytest.raises(SettingsError, match="no such method") as refused:
+        calibration_method("data.npz")
+    assert refused.value.hint == "--calibrate data.npz"
+
+
 @pytest.mark.parametrize("percent", ["", "0", "49.9", "100.1", "nan", "many"])
 def test_a_percentage_is_from_50_to_100(percent: str) -> None:
     with pytest.raises(SettingsError, match="from 50 to 100") as refused:
