@@ -61,24 +61,24 @@ def functional_constraints(
 ) -> list[FunctionalConstraint]:
     """What follows from `known` alone, in an order in which it can be computed."""
     have, found = set(known), list[FunctionalConstraint]()
-    waiting = [(c, variables_of(c)) for c in constraints if not isinstance(c, Le)]
+    waiting = [(c, variables_of(c), -1) for c in constraints if not isinstance(c, Le)]
     while True:
         fixed_now, still = list[FunctionalConstraint](), []
-        for constraint, variables in waiting:
-            open_ = [v for v in variables if v not in have]
-            fixes = _fixes(constraint, open_, signs)
+        for constraint, variables, before in waiting:
+            open_ = tuple([v for v in variables if v not in have])
+            fixes = _fixes(constraint, open_, signs) if len(open_) != before else ()
             if fixes:
                 fixed_now.append(FunctionalConstraint(constraint, fixes))
                 have.update(fixes)
             elif open_:
-                still.append((constraint, variables))
+                still.append((constraint, open_, len(open_)))
         if not fixed_now:
             return found
         found += fixed_now
         waiting = still
 
 
-def _fixes(constraint: Constraint, open_: Sequence[str], signs: Signs) -> tuple[str, ...]:
+def _fixes(constraint: Constraint, open_: tuple[str, ...], signs: Signs) -> tuple[str, ...]:
     """Of the variables that are not known yet those that the others fix: all of them, or none."""
     match constraint:
         case Prod() if len(open_) == 1:
@@ -87,12 +87,12 @@ def _fixes(constraint: Constraint, open_: Sequence[str], signs: Signs) -> tuple[
             once = (total, *(v for _, v in terms)).count(open_[0]) == 1
             usable = open_[0] == total or any(v == open_[0] and k for k, v in terms)
             return (open_[0],) if once and usable else ()
-        case Select(value=value, choice=choice, options=options) if open_ == [value]:
+        case Select(value=value, choice=choice, options=options) if open_ == (value,):
             return (value,) if value not in (choice, *options) else ()
-        case Largest(value=value, options=options) if open_ == [value]:
+        case Largest(value=value, options=options) if open_ == (value,):
             return (value,) if value not in options else ()
         case Table() if open_ and _is_function(constraint, open_):
-            return tuple(open_)
+            return open_
         case _:
             return ()
 
@@ -116,10 +116,10 @@ def _is_function(table: Table, of: Sequence[str]) -> bool:
     if len(set(table.variables)) < len(table.variables):
         return False
     given = [i for i, v in enumerate(table.variables) if v not in of]
-    rows = set(table.rows)
     if not given:
-        return len(rows) <= 1
-    return len(set(map(itemgetter(*given), rows))) == len(rows)
+        return len(set(table.rows)) <= 1
+    known = set(map(itemgetter(*given), table.rows))
+    return len(known) == len(table.rows) or len(known) == len(set(table.rows))
 
 
 def evaluation(space: SearchSpace, index: Mapping[str, int]) -> tuple[Step, ...] | None:

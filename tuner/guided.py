@@ -118,10 +118,13 @@ class Guided:
         for trial in trials:
             given = dict(trial.point)
             self._candidates.mark(given)
-            self._out.pop(self._sampler.key(given), None)
-            point = self._sampler.complete(given)
-            if point is not None and (cost := trial.cost) is not None:
-                self._learn(self._sampler.row(point), cost, trial.noise)
+            row = self._out.pop(self._sampler.key(given), None)
+            if (cost := trial.cost) is None:
+                continue
+            if row is None and (point := self._sampler.complete(given)) is not None:
+                row = self._sampler.row(point)
+            if row is not None:
+                self._learn(row, cost, trial.noise)
 
     def _learn(self, row: Rows, cost: float, noise: float) -> None:
         features, estimate = self._features(row[None])[0], self._features.estimates(row[None])[0]

@@ -278,15 +278,20 @@ def _largest(c: Largest, index: Mapping[str, int]) -> Narrow:
 
 def _table(c: Table, index: Mapping[str, int], known: Collection[str]) -> Narrow:
     """Rows are grouped by their known columns; each group gives the ranges of the open columns."""
-    rows = np.asarray(c.rows, dtype=np.int64).reshape(-1, len(c.variables))
-    if not len(rows):
+    if not c.rows:
         return _never
+    rows = np.asarray(c.rows, dtype=np.int64)
     fixed = [i for i, v in enumerate(c.variables) if v in known]
     loose = [i for i, v in enumerate(c.variables) if v not in known]
-    values = [np.unique(rows[:, i]) for i in fixed]
-    numbers = codes([rows[:, i].astype(np.float64) for i in fixed], values, len(rows))[0]
+    values, numbers = list[NDArray[np.int64]](), np.zeros(len(rows), dtype=np.int64)
+    for i in fixed:
+        own, rank = np.unique(rows[:, i], return_inverse=True)
+        values.append(own)
+        numbers = numbers * len(own) + rank
     order = np.argsort(numbers, kind="stable")
-    keys, first = np.unique(numbers[order], return_index=True)
+    numbers = numbers[order]
+    first = np.flatnonzero(np.concatenate([[True], numbers[1:] != numbers[:-1]]))
+    keys = numbers[first]
     lows = [np.minimum.reduceat(rows[order, i], first).astype(np.float64) for i in loose]
     highs = [np.maximum.reduceat(rows[order, i], first).astype(np.float64) for i in loose]
     at_fixed = [index[c.variables[i]] for i in fixed]

@@ -24,6 +24,10 @@ _LEAST_OWN: Final = 3
 """Errors of one's own that say whether others' are like them."""
 _USUAL_WEIGHT: Final = 4.0
 """For how many measured candidates that counts which is usually missed."""
+_SMALL: Final = 16
+"""Rows of a matrix that is not worth halving."""
+_ROOM: Final = 16
+"""Rows that are made room for at once, at least."""
 
 
 @dataclass(slots=True)
@@ -73,13 +77,13 @@ class ResidualModel:
         doubtful = np.full(len(known), _NOISE)
         doubtful[: len(noises)] += noises
         near = _kernel(known, squares, known, squares) + np.diag(doubtful)
-        whiten = np.linalg.inv(np.linalg.cholesky(near))
+        whiten = _inverse(np.asarray(np.linalg.cholesky(near), dtype=np.float64))
         half = whiten @ _kernel(known, squares, self._candidates, self._squares)
         with_ends = slice(len(missed))
         self._means = mean + half[with_ends].T @ (whiten[with_ends] @ rest)
         self._left = np.maximum(1.0 - (half**2).sum(axis=0), 0.0)
-        self._half = [half]
-        """Rows of the whitened likeness of what is known or supposed to the candidates."""
+        self._half, self._rows = half, len(half)
+        """Whitened likeness of what is known or supposed to the candidates: so many rows of it."""
 
     @property
     def prediction(self) -> Prediction:
@@ -92,10 +96,13 @@ class ResidualModel:
         like = _kernel(
             self._candidates[here], self._squares[here], self._candidates, self._squares
         )[0]
-        for half in self._half:
-            like -= half[:, at] @ half
-        row = like / np.sqrt(self._left[at] + _NOISE)
-        self._half.append(row[None])
+        half = self._half[: self._rows]
+        row = (like - half[:, at] @ half) / np.sqrt(self._left[at] + _NOISE)
+        if self._rows == len(self._half):
+            room = np.empty((max(self._rows, _ROOM), len(row)))
+            self._half = np.concatenate([self._half, room])
+        self._half[self._rows] = row
+        self._rows += 1
         self._left = np.maximum(self._left - row**2, 0.0)
 
 
@@ -135,11 +142,22 @@ def _surprise(errors: Floats, covariance: Floats) -> float:
 def _scaled(candidates: Floats, known: Floats) -> tuple[Floats, Floats]:
     """Both by the mean and the spread of all, without features that are the same everywhere."""
     both = np.concatenate([candidates, known]) if len(known) else candidates
-    spread = both.std(axis=0)
-    varies = spread > 0
-    scaled = (both[:, varies] - both[:, varies].mean(axis=0)) / spread[varies]
-    scaled /= np.sqrt(max(1.0, float(varies.sum())))
+    scaled = both.compress(both.max(axis=0) > both.min(axis=0), axis=1)
+    scaled -= scaled.mean(axis=0)
+    scaled *= 1 / np.sqrt((scaled**2).mean(axis=0) * max(1, scaled.shape[1]))
     return scaled[: len(candidates)], scaled[len(candidates) :]
+
+
+def _inverse(lower: Floats) -> Floats:
+    """Of a triangular matrix, by its halves: numpy's own takes three times as long."""
+    half = len(lower) // 2
+    if half < _SMALL:
+        return np.asarray(np.linalg.inv(lower))
+    inverse = np.zeros_like(lower)
+    first = inverse[:half, :half] = _inverse(lower[:half, :half])
+    second = inverse[half:, half:] = _inverse(lower[half:, half:])
+    inverse[half:, :half] = -second @ lower[half:, :half] @ first
+    return inverse
 
 
 def _kernel(a: Floats, squares_a: Floats, b: Floats, squares_b: Floats) -> NDArray[np.float64]:

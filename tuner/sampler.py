@@ -14,7 +14,7 @@ from tilefarm.space import Point, SearchSpace, violations
 from tuner.counted_points import MOST_EDGES, CountedPoints, Weights
 from tuner.functional_constraints import evaluation, variables_of
 from tuner.propagate import Flags
-from tuner.search import Allowed, Rows, Search
+from tuner.search import Allowed, Rows, Search, distinct
 
 Key: TypeAlias = tuple[int, ...]
 """What tells candidates apart: the values of the tunables, in the order of the space."""
@@ -337,8 +337,7 @@ class Sampler:
         return [tuple(row) for row in rows[:, self._tunable_columns].tolist()]
 
     def _distinct(self, rows: Rows) -> Rows:
-        _, first = np.unique(rows[:, self._tunable_columns], axis=0, return_index=True)
-        return rows[np.sort(first)]
+        return rows[np.sort(distinct(rows[:, self._tunable_columns]))]
 
 
 def _some(rows: Rows, n: int, rng: np.random.Generator) -> Rows:

@@ -66,7 +66,9 @@ class Search:
         self.index = plan.index
         self._tunables = [self.index[v.name] for v in space.tunables]
         self._before = plan.before_any_choice()
-        self.root = self._narrowed(self._widest())
+        self._seen: dict[int, bytes] = {}
+        """Bounds about which each of them has said what it has to say, without a limit."""
+        self._unlimited = self.root = self._narrowed(self._widest(), self._seen)
         self.levels = plan.levels(order) if self.root.count else ()
 
     def limit(self, variable: str, most: int) -> None:
@@ -75,10 +77,10 @@ class Search:
         Nothing is compiled anew. It prunes early where a constraint of the space is on the variable
         as well.
         """
-        root = self._widest()
+        root = self._unlimited.kept(np.ones(self._unlimited.count, dtype=np.bool_))
         upper = root.upper[self.index[variable]]
         np.minimum(upper, most, out=upper)  # A limit above the domain permits nothing beyond it.
-        self.root = self._narrowed(root)
+        self.root = self._narrowed(root, dict(self._seen))
 
     def scan(self, allowed: Allowed | None = None) -> Iterator[Rows]:
         """Every valid point once, in the order of the search, in blocks of rows."""
@@ -243,9 +245,11 @@ class Search:
         upper = np.asarray([[float(v.domain[-1]) if v.domain else FAR] for v in variables])
         return PartialPoints(lower.reshape(-1, 1), upper.reshape(-1, 1), np.zeros(1, dtype=np.intp))
 
-    def _narrowed(self, root: PartialPoints) -> PartialPoints:
-        """By what constraints say before any choice."""
-        seen: dict[int, bytes] = {}
+    def _narrowed(self, root: PartialPoints, seen: dict[int, bytes]) -> PartialPoints:
+        """By what constraints say before any choice; `seen` has for what bounds they have said it.
+
+        They need not say it of these again.
+        """
         for _ in range(_ROOT_ROUNDS):
             box = VariableBoxes(root.lower, root.upper, np.ones(root.count, dtype=np.bool_))
             for at, (variables, narrow) in enumerate(self._before):
@@ -316,6 +320,20 @@ def _alive(partial: PartialPoints, effect: Effect, allowed: Allowed | None) -> F
             member &= allowed[variable][partial.owner, rank]
         alive &= member | (partial.lower[variable] < partial.upper[variable])
     return alive
+
+
+def distinct(rows: Rows) -> NDArray[np.intp]:
+    """Where the different rows are first, in their order: by the first value, then the second ...
+
+    Below zero that is an order as well, of no meaning. (As numpy's `unique` along an axis, which
+    compares value by value and takes ten times as long.)
+    """
+    nbytes = rows.shape[1] * rows.itemsize
+    if not nbytes:
+        return np.arange(min(len(rows), 1))
+    most_significant_first = np.ascontiguousarray(rows.astype(">i8"))
+    _, first = np.unique(most_significant_first.view(f"V{nbytes}").ravel(), return_index=True)
+    return first
 
 
 def chunks(partial: PartialPoints) -> list[PartialPoints]:

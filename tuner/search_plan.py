@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from tilefarm.space import Constraint, SearchSpace, Sum
+from tilefarm.space import Constraint, Largest, Prod, SearchSpace, Sum
 
 from tuner.functional_constraints import (
     FunctionalConstraint,
@@ -51,6 +51,11 @@ class SearchPlan:
         self.index = {v.name: i for i, v in enumerate(space.variables)}
         self._values = {v.name: np.asarray(v.domain, dtype=np.float64) for v in space.variables}
         self._variables = {id(c): variables_of(c) for c in constraints}
+        self._beside: dict[str, list[frozenset[str]]] = {name: [] for name in self.index}
+        """By variable: the others of each constraint that speaks of it."""
+        for variables in map(frozenset, self._variables.values()):
+            for name in variables:
+                self._beside[name].append(variables - {name})
         self._signs = Signs.of(space)
         self._narrows: dict[
             tuple[int, tuple[bool, ...], tuple[str, ...] | None], Narrow | None
@@ -73,11 +78,16 @@ class SearchPlan:
         return tuple([c for c in self._constraints if id(c) in self._pruning])
 
     def before_any_choice(self) -> tuple[tuple[list[int], Narrow], ...]:
-        """What each constraint says where only constants are known, and of which variables."""
+        """What each constraint says where only constants are known, and of which variables.
+
+        Arithmetic that only computes what nobody limits is left to the choices, if there are any.
+        """
         constants = {v.name for v in self._space.variables if len(v.domain) == 1}
+        is_choice = any(v.name not in constants for v in self._space.tunables)
         return tuple(
             ([self.index[v] for v in self._variables[id(c)]], narrow)
             for c in self.evaluated
+            if id(c) in self._pruning or not (is_choice and isinstance(c, (Prod, Sum, Largest)))
             for narrow in self._narrow(c, constants)
         )
 
@@ -124,13 +134,10 @@ class SearchPlan:
     def _urgency(self, name: str, known: Collection[str]) -> tuple[int, int, int]:
         """Prefer what closes constraints, then what touches known variables, then few values."""
         closed = touched = 0
-        for constraint in self._constraints:
-            variables = self._variables[id(constraint)]
-            if name in variables:
-                others = [v for v in variables if v != name]
-                open_count = sum(v not in known for v in others)
-                closed += open_count <= 1
-                touched += any(v in known for v in others)
+        for others in self._beside[name]:
+            open_count = len(others.difference(known))
+            closed += open_count <= 1
+            touched += open_count < len(others)
         return closed, touched, -len(self._values[name])
 
     def _level(

@@ -18,12 +18,15 @@ from tilefarm.space import ESTIMATE, Le
 
 from tuner.propagate import EXACT
 from tuner.sampler import Sampler
-from tuner.search import Rows
+from tuner.search import Rows, distinct
 
 _POPULATION: Final = 96
 _GENERATIONS: Final = 6
 _GROWTH: Final = 2.0
-"""Of the share, when a larger one is wanted: each time the space is searched."""
+_FAST_GROWTH: Final = 4.0
+"""Of the share, when a larger one is wanted: each time the space is searched. The fast one where
+the last search has found few."""
+_FEW: Final = 64
 MOST: Final = 4096
 """Points of a shortlist."""
 
@@ -42,17 +45,22 @@ class Shortlist:
         self._column = sampler.names.index(ESTIMATE)
         self._rows = self._ordered(population)
         self._share = -1.0
+        self._found = 0
+        """By the last search."""
 
     def within(self, share: float) -> Rows:
         """Points that are estimated at most so much above the least, in order; MOST at most.
 
-        There may be others behind them. The same array as before while that has what is wanted.
+        There may be others behind them. The same array as before while that has what is wanted,
+        and once it is full: of a larger share it could not keep more.
         """
-        if share > self._share and len(self._rows):
+        if share > self._share and len(self._rows) and self._found < MOST:
             if self._share < 0:
                 self._evolve()
-            self._share = max(share, _GROWTH * self._share)
+            growth = _FAST_GROWTH if self._found < _FEW else _GROWTH
+            self._share = max(share, growth * self._share)
             more = self._bounded(self._share)
+            self._found = len(more)
             self._rows = self._ordered(np.concatenate([self._rows, more]), MOST)
         return self._rows
 
@@ -78,5 +86,5 @@ class Shortlist:
 
     def _ordered(self, rows: Rows, most: int | None = None) -> Rows:
         """Each once, by estimate; where it is the same, by the values. The first ones alone."""
-        distinct = np.unique(rows, axis=0)
-        return distinct[np.argsort(distinct[:, self._column], kind="stable")[:most]]
+        ordered = rows[distinct(rows)]
+        return ordered[np.argsort(ordered[:, self._column], kind="stable")[:most]]

@@ -15,7 +15,7 @@ from driver.benchmarks.tuner.conversations import Make
 from tuner.guided import EstimateGuided
 from tuner.model_search import ModelSearch
 from tuner.ranked_rows import RankedRows
-from tuner.search import Rows
+from tuner.search import Rows, distinct
 from tuner.xgb_model import XgbModel
 
 _SAMPLES: Final = 64
@@ -73,7 +73,8 @@ class _CpSatSampled(EstimateGuided):
             )
             if chosen is not None and (point := self._sampler.complete(chosen)) is not None:
                 rows.append(self._sampler.row(point))
-        return np.unique(np.asarray(rows), axis=0)
+        found = np.asarray(rows)
+        return found[distinct(found)]
 
 
 class _ImportantKeys(ModelSearch):
