@@ -15,6 +15,7 @@ from tilefarm.errors import SettingsError
 from tilefarm.target import Target
 
 from compile_worker.space import generate, has_space
+from driver.atomic_write import write_atomically
 from driver.benchmarks.command_line import add_gate, gated, tell
 from driver.benchmarks.figures import Figure, figure_table
 from driver.benchmarks.isolated import Crashed, isolated
@@ -29,6 +30,7 @@ from driver.benchmarks.tuner.cases import (
     network_workloads,
 )
 from driver.benchmarks.tuner.conversations import Conversation, quantile
+from driver.benchmarks.tuner.curves import curves_page, search_curve
 from driver.benchmarks.tuner.tasks import (
     ABLATION_SEEDS,
     NOISY,
@@ -68,7 +70,7 @@ _EPILOG: Final = f"""\
 examples:
   tilefarm bench tuner --quick
   tilefarm bench tuner --gate --jobs 2
-  tilefarm bench tuner --proposers all --seeds 5 --json
+  tilefarm bench tuner --proposers all --seeds 5 --html curves.html
 
 Each proposer searches each workload alone, told after every trial, with so many seeds. A row has
 the trials until one is within 1 % (small kernels and windows: 5 %) of the best known cycles, median
@@ -97,6 +99,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     option("--quick", action="store_true", help=f"a few workloads, {_QUICK_SEEDS} seeds")
     add_number(parser, "trials", "of each search", default=_TRIALS)
     add_number(parser, "jobs", "workloads at a time", default=1)
+    option("--html", type=Path, metavar="PAGE", help="the searches' curves, workload by workload")
     option("--old", type=Path, metavar="TABLE.csv", help="search the old flow's space as well")
     add_gate(parser)
     parser.epilog = _EPILOG
@@ -129,6 +132,18 @@ def run(args: argparse.Namespace) -> int:
 
     tell(args, lines(), document)
     return gated(args, figures)
+
+
+def _write_page(path: Path | None, results: Mapping[str, CaseResult]) -> None:
+    """Raises OutputError: it cannot be written."""
+    if path is None:
+        return
+    best_known = {name: _best_known(name, found) for name, found in results.items()}
+    curves = {
+        name: [search_curve(each, s, best_known[name]) for each, s in found.searches.items()]
+        for name, found in results.items()
+    }
+    write_atomically(path, curves_page(curves, best_known).encode())
 
 
 # -- workloads -------------------------------------------------------------------------------------
@@ -169,11 +184,13 @@ def _case_results(args: argparse.Namespace, target: Target) -> dict[str, CaseRes
         for name in names
     ]
     found: dict[str, CaseResult] = {}
+    _write_page(args.html, found)  # So that it can be seen as it grows, and fails at once.
     for task, result in zip(tasks, isolated(measure_case, tasks, jobs=args.jobs), strict=True):
         said = "crashed" if isinstance(result, Crashed) else f"{result.simulated} points"
         print(f"{task.name}: {said}", file=sys.stderr, flush=True)
         if isinstance(result, CaseResult):
             found[task.name] = result
+            _write_page(args.html, found)
     return found
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 from kit.search.toy_spaces import conv_like_cycles, conv_like_space, trial_of, with_estimate
@@ -16,6 +18,7 @@ from driver.benchmarks.tuner.ablations import ABLATIONS
 from driver.benchmarks.tuner.cases import BEST_KNOWN, GROUPS, QUICK
 from driver.benchmarks.tuner.command import group_figures
 from driver.benchmarks.tuner.conversations import Conversation, conversation, quantile
+from driver.benchmarks.tuner.curves import curves_page, search_curve
 from driver.benchmarks.tuner.measured_space import MeasuredSpace
 from driver.benchmarks.tuner.tasks import CaseResult
 from driver.benchmarks.tuner.template_space import (
@@ -95,6 +98,39 @@ def test_trials_are_counted_from_one_to_the_first_that_is_near_enough() -> None:
 
 def test_quantiles_are_values() -> None:
     assert [quantile([3.0, 1.0, 2.0, 9.0], share) for share in (0.25, 0.5, 0.9)] == [1, 2, 9]
+
+
+def test_a_curve_is_the_best_so_far_over_seeds_from_the_first_valid_trial_on() -> None:
+    searches = [
+        Conversation((math.inf, 400.0, 500.0), 400.0),
+        Conversation((300.0, 200.0), 200.0),  # its space had two points
+        Conversation((math.inf, 300.0, 100.0), 100.0),
+    ]
+    curve = search_curve("guided", searches, 100.0)
+    assert curve.median == (math.inf, 3.0, 2.0)
+    assert curve.low == (3.0, 2.0, 1.0)
+    assert curve.high == (math.inf, 4.0, 4.0)
+
+
+def test_a_page_has_a_chart_for_each_workload_and_nothing_beyond_its_edges() -> None:
+    many = [Conversation((100.0 * seed, 100.0), 100.0) for seed in range(1, 40)]
+    nothing = [Conversation((math.inf, math.inf), math.inf)]
+    curves = [search_curve("guided", many, 100.0), search_curve("<random>", nothing, 100.0)]
+    page = curves_page({"C2": curves, "D1": curves[1:]}, {"C2": 100.0, "D1": 100.0})
+    assert page.count("<svg") == 2
+    assert "&lt;random&gt;: nothing (1 seed)" in page
+    assert "inf" not in page
+    assert "nan" not in page
+    heights = [float(down) for down in re.findall(r"V([0-9.]+)", page)]
+    assert min(heights) >= 30
+
+
+def test_a_page_that_cannot_be_written_is_said_before_the_first_search(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "absent" / "curves.html"
+    assert cli.main(["bench", "tuner", "--quick", "--html", str(page)]) == 2
+    assert str(page) in capsys.readouterr().err
 
 
 def test_the_goals_are_those_of_the_guided_search() -> None:
