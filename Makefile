@@ -4,6 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.tilefarm-installed
 SECONDS := 1800
+PROFILE := brief
 NATIVE := $(shell find device_server/vta/runtime driver/memory/core -type f 2>/dev/null)
 
 .PHONY: help setup demo test faults soak cluster-test lint clean
@@ -29,8 +30,9 @@ demo: $(STAMP)  ## tune, assemble, run and report the network in driver/network/
 # wait for processes and clocks, so that four at a time keep even two cores busy. The order is that of
 # tests/conftest.py: files with few tests, which xdist would keep for the end, take the longest.
 test: export PYTHONDONTWRITEBYTECODE =
-test: $(STAMP)  ## the tests
-	@$(BIN)/python -m pytest --numprocesses 4 --dist loadfile --no-loadscope-reorder
+test: $(STAMP)  ## the tests (PROFILE=thorough: property tests with all their examples)
+	@$(BIN)/python -m pytest --numprocesses 4 --dist loadfile --no-loadscope-reorder \
+	  --hypothesis-profile $(PROFILE)
 
 faults: $(STAMP)  ## what may happen to a farm, each on real processes, and how soon it is over
 	@$(BIN)/python -m pytest -q -m faults tests/faults

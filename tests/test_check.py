@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -48,15 +50,15 @@ def test_a_change_passes_when_every_step_does(tmp_path: Path) -> None:
     run = checked(tmp_path)
     assert run.returncode == 0, run.stderr
     assert run.stdout.endswith("everything passed\n")
-    assert {"make test", "make faults", "ruff check .", "mypy ", "lint-imports "} <= {
-        *calls(tmp_path)
-    }
+    made = {*calls(tmp_path)}
+    assert {"make test PROFILE=thorough", "make faults"} <= made
+    assert {"ruff check .", "mypy ", "lint-imports "} <= made
 
 
 @pytest.mark.parametrize(
     ("failing", "step"),
     [
-        ("make test", "make test"),
+        ("make test PROFILE=thorough", "make test"),
         ("ruff format --check .", "format"),
         ("cmake --build build/runtime-sanitize --target all tests", "C++"),
         ("make faults", "fault matrix"),
@@ -71,6 +73,22 @@ def test_what_fails_is_told_at_the_end_and_is_not_tried_again(
     made = calls(tmp_path)
     assert made.count(failing) == 1
     assert made[-1].startswith("python -m pytest -m slow")
+
+
+SELECTED = {
+    "pyproject.toml": "-m '([^']+)'",
+    "Makefile": "-m (faults) tests/faults\n",
+    ".ci/run": '-m "([^"]+)"',
+}
+"""What says which tests are those of `make test`, of the fault matrix and of the long suites."""
+
+
+def test_every_test_is_in_one_step() -> None:
+    found = [re.findall(each, (ROOT / file).read_text()) for file, each in SELECTED.items()]
+    assert [len(each) for each in found] == [1, 1, 1]
+    for slow, faults in itertools.product((False, True), repeat=2):
+        chosen = [eval(each, {"slow": slow, "faults": faults}) for (each,) in found]
+        assert chosen.count(True) == 1, (slow, faults, found)
 
 
 def test_a_quarantined_test_runs_and_its_failure_is_shown_and_not_fatal(
