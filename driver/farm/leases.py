@@ -363,7 +363,14 @@ class Leases:
             )
         if self._device_clock is None or clocks <= {self._device_clock}:
             return self._labels
+        if self._device_clock not in clocks and not self._has_had(self._device_clock):
+            return self._labels  # one of the others says at once that they are no use
         return (*self._labels, clock_label(self._device_clock))
+
+    def _has_had(self, clock: DeviceClock) -> bool:
+        """Whether this run had a device of that clock, which may come back."""
+        with self._lock:
+            return any(device.clock is clock for device in self._had.values())
 
     def _clocks_there(self, tracker: TrackerClient) -> frozenset[DeviceClock]:
         """Those of the living devices of the target with all labels.

@@ -12,7 +12,7 @@ from kit.farm.in_process import CREDENTIALS, FakeRunner, Farm, Server, eventuall
 from kit.manual_clock import ManualClock
 from kit.search.toy_spaces import timed
 from tilefarm.clock import Clock
-from tilefarm.errors import ClockError, DevicesInUseError
+from tilefarm.errors import ClockError, DevicesInUseError, NoDeviceError
 from tilefarm.measurement import DeviceClock, Measurement, RunFailure, RunJob
 from tilefarm.rpc.tracker_calls import DeviceState
 
@@ -145,8 +145,28 @@ def test_devices_of_the_other_kind_alone_are_none_and_it_says_so(
     with closing(leases_of(farm, tracker)) as leases:
         leases.keep_to_one_clock(clock)
         with pytest.raises(ClockError, match=words) as raised:
-            leases.acquire(0.1)
+            leases.acquire(250.0)  # at once: with this limit the test itself would end first
     assert "--out" in raised.value.hint
+
+
+def test_a_device_that_left_is_waited_for_beside_one_of_the_other_kind(farm: Farm) -> None:
+    tracker = farm.tracker()
+    sim = farm.device("sim", tracker=tracker, runner=FakeRunner())
+    asked: list[None] = []
+
+    def gone() -> bool:
+        asked.append(None)
+        return True
+
+    with closing(leases_of(farm, tracker, clock=(clock := ManualClock()))) as leases:
+        leases.keep_to_one_clock(DeviceClock.CYCLES)
+        leases.release(leases.acquire(30.0))
+        sim.close()
+        serve(farm, tracker, board=Countless())
+        clock.sleep(10.0)  # what the tracker said before is of no interest any more
+        with pytest.raises(NoDeviceError, match="nobody waits"):
+            leases.acquire(200.0, gone)
+    assert asked
 
 
 def test_who_compares_no_times_has_devices_of_both_kinds(farm: Farm) -> None:
