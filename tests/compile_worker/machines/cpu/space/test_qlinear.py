@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -84,6 +84,8 @@ WORKS.update({name: qlinear.with_zeros_around(work) for name, work in ZEROS_AROU
 IN_REGISTERS = 2
 """Where a depthwise layer makes its quads."""
 HOSTS = {**{name: host for name, (host, _) in X86.items()}, **ARM}
+Choose = Callable[[Generated], Iterable[Point]]
+"""Which points of a space are tried."""
 
 
 def space_of(work: Workload, host: Host = VNNI.host) -> Generated:
@@ -104,15 +106,44 @@ def points(made: Generated, count: int) -> Iterator[Point]:
                 yield point
 
 
-def compare(work: Workload, host: str, count: int, folder: Path, *, default: bool = True) -> None:
-    """Machine code of some points of a space, beside its default, against numpy."""
+def default_point(made: Generated) -> list[Point]:
+    """As it is chosen where nothing was measured."""
+    return [made.default]
+
+
+def another_point(made: Generated) -> list[Point]:
+    """Of those that the default is not."""
+    return [*points(made, 1)][1:]
+
+
+def many_points(made: Generated) -> Iterator[Point]:
+    """The default and what chance chooses."""
+    return points(made, 12)
+
+
+def covering(made: Generated) -> Iterator[Point]:
+    """The default and few other valid points that have every choice of many."""
+    left = list(points(made, 60))
+    seen: set[tuple[str, int]] = set()
+    point = left[0]
+    while new := _choices(made, point) - seen:
+        yield point
+        seen |= new
+        point = max(left, key=lambda each: len(_choices(made, each) - seen))
+
+
+def _choices(made: Generated, point: Point) -> set[tuple[str, int]]:
+    return {(v.name, point[v.name]) for v in made.space.tunables}
+
+
+def compare(work: Workload, host: str, folder: Path, chosen: Choose) -> None:
+    """Machine code of some points of a space against numpy."""
     if not runs_here(host):
         pytest.skip(f"this processor has no {host}")
     target = replace(CPU, host=HOSTS[host])
     made, arrays = space_of(work, target.host), inputs_of(work)
     wanted = numpy_operators.run(work, arrays)
-    tried = itertools.islice(points(made, count), int(not default), None)
-    for number, point in enumerate(tried):
+    for number, point in enumerate(chosen(made)):
         func = lower(replay(made.trace(point), nest_of(work, target), target), target)
         kernel = folder / f"kernel{number}.so"
         kernel.write_bytes(kernel_object(func, "entry", target))
@@ -135,19 +166,20 @@ ON_SSE = (
 @pytest.mark.parametrize("host", ["avx2", "avx512vnni"])
 def test_the_default_or_another_point_is_right(name: str, host: str, tmp_path: Path) -> None:
     another = host == ELSEWHERE[name]
-    compare(WORKS[name], host, int(another), tmp_path, default=not another)
+    compare(WORKS[name], host, tmp_path, another_point if another else default_point)
 
 
 @pytest.mark.parametrize("name", ON_SSE)
 def test_every_form_is_right_on_the_narrowest_vectors(name: str, tmp_path: Path) -> None:
-    compare(WORKS[name], "sse", 0, tmp_path)
+    compare(WORKS[name], "sse", tmp_path, default_point)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", WORKS)
 @pytest.mark.parametrize("host", X86)
 def test_points_are_right_on_every_vector_unit(name: str, host: str, tmp_path: Path) -> None:
-    compare(WORKS[name], host, 12, tmp_path)
+    """Every choice on each; on one of them, many points, in which choices meet."""
+    compare(WORKS[name], host, tmp_path, many_points if host == ELSEWHERE[name] else covering)
 
 
 @pytest.mark.parametrize("name", SPACED)
