@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Final, Protocol
 
 from tilefarm.dtype import DType
-from tilefarm.real import FUNCTIONS
+from tilefarm.real import FUNCTIONS, maximum, minimum
 
 from compile_worker.ir.expr import Const, Expr, Max, Min
 
@@ -85,6 +85,9 @@ class LlvmWords:
         w = self._writer
         return Number(w, w.chosen(condition, w.kind(F32), then.name, otherwise.name))
 
+    def is_nan(self, x: Number) -> str:
+        return self._compared("uno", x, x)
+
     def larger(self, a: Number, b: Number) -> Number:
         return self.chosen(self._compared("ogt", a, b), a, b)
 
@@ -100,9 +103,13 @@ class LlvmWords:
         return Number(w, w.op(f"call {kind} @llvm.sqrt.{w.suffix(F32)}({kind} {x.name})"))
 
     def power_of_two(self, k: Number) -> Number:
-        """The bits of a float32 without a fraction: nothing but its exponent."""
-        whole = self._whole(f"fptosi {self._writer.kind(F32)} {k.name} to")
-        bits = self._integers("shl", self._integers("add", whole, _EXPONENT_BIAS), _FRACTION_BITS)
+        """The bits of a float32 without a fraction: nothing but its exponent.
+
+        An addition makes the integer, of whose bits the lowest nine are kept. A conversion of NaN
+        would be poison, but these are some bits.
+        """
+        moved = self._whole(f"bitcast {self._writer.kind(F32)} {(k + _ROUNDER).name} to")
+        bits = self._integers("shl", self._integers("add", moved, _EXPONENT_BIAS), _FRACTION_BITS)
         return self._real("bitcast", bits)
 
     def exponent(self, x: Number) -> Number:
@@ -145,6 +152,17 @@ def is_small(expr: Expr) -> bool:
             return -_LARGEST_ROUNDED <= low <= high <= _LARGEST_ROUNDED
         case _:
             return False
+
+
+EXTREMES: Final = {"maximum": maximum, "minimum": minimum}
+"""Intrinsics of two values: the larger or the smaller, NaN where one is."""
+
+
+def extreme(writer: Writer, name: str, left: str, right: str) -> str:
+    """The value of an intrinsic of EXTREMES."""
+    words = LlvmWords(writer)
+    found: Number = EXTREMES[name](words, Number(writer, left), Number(writer, right))
+    return found.name
 
 
 def called(writer: Writer, name: str, value: str, parameters: Sequence[Expr]) -> str:

@@ -11,7 +11,13 @@ from typing import Final
 
 from tilefarm.dtype import DType
 
-from compile_worker.codegen.real_words import called, is_small, rounded_to_int
+from compile_worker.codegen.real_words import (
+    EXTREMES,
+    called,
+    extreme,
+    is_small,
+    rounded_to_int,
+)
 from compile_worker.codegen.text import MEMORY_TYPES, VALUE_TYPES, FunctionText, literal
 from compile_worker.ir.expr import (
     INDEX,
@@ -177,6 +183,9 @@ class Scalars:
             values = [self.value(each) for each in expr.args]
             dtype = mine.dtype
             return self.op(mine.instruction(self.kind(dtype), self.suffix(dtype), values))
+        if expr.name in EXTREMES:
+            left, right = map(self.value, expr.args)
+            return extreme(self, expr.name, left, right)
         value, *parameters = expr.args
         return called(self, expr.name, self.value(value), parameters)
 

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from tilefarm.errors import TilefarmError
 from tilefarm.real import FUNCTIONS
-from tilefarm.real_arrays import applied
+from tilefarm.real_arrays import applied, combined
 
 from compile_worker.ir.affine import as_affine
 from compile_worker.ir.expr import (
@@ -72,11 +72,14 @@ def _function(name: str, x: Array, *parameters: Array) -> Array:
 
 INTRINSICS: Final[Mapping[str, Callable[..., Array]]] = {
     "round_even": np.rint,
+    "maximum": partial(combined, "max"),
+    "minimum": partial(combined, "min"),
     **{name: partial(_function, name) for name in FUNCTIONS},
 }
 """Intrinsic name -> its meaning: those of `tilefarm.real.FUNCTIONS`, whose parameters are literals.
 
-round_even gives the nearest integer, halves to the even one.
+round_even gives the nearest integer, halves to the even one; maximum and minimum are of two floats,
+and NaN where one of them is, which Max and Min are not.
 """
 
 

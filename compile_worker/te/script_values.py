@@ -38,6 +38,7 @@ from compile_worker.ir.expr import (
     Sub,
 )
 from compile_worker.ir.stmt import Store
+from compile_worker.te.extremes import maximum, minimum
 from compile_worker.te.script_errors import ScriptError, ScriptSource
 
 Number: TypeAlias = "int | float | bool"
@@ -262,13 +263,12 @@ class ScriptValues:
     def _call(self, tree: ast.Call, name: str, args: list[ast.expr]) -> Value:
         match name, args:
             case (("min" | "max"), [first, *rest]) if rest:
-                join: Callable[[Expr, Expr], Expr] = Min if name == "min" else Max
                 pick: Callable[..., Number] = min if name == "min" else max
                 found = self.value(first)
                 for each in rest:
                     other = self.value(each)
                     if isinstance(found, Expr) or isinstance(other, Expr):
-                        found = join(*self._alike(tree, found, other))
+                        found = _extreme(name, *self._alike(tree, found, other))
                     else:
                         found = pick(found, other)
                 return found
@@ -289,7 +289,26 @@ class ScriptValues:
         value = self.value(tree)
         if not isinstance(value, Expr):
             return self.typed(tree, value, dtype)
-        return value if value.dtype is dtype else Cast(dtype, value)
+        if value.dtype is dtype:
+            return value
+        return Cast(dtype, _without_nan(value) if dtype.is_integer else value)
+
+
+def _extreme(name: str, a: Expr, b: Expr) -> Expr:
+    """`min` or `max`: of floats NaN where one of them is."""
+    if a.dtype.is_float:
+        return minimum(a, b) if name == "min" else maximum(a, b)
+    return Min(a, b) if name == "min" else Max(a, b)
+
+
+def _without_nan(real: Expr) -> Expr:
+    """A float of which an integer is made: where it is NaN, that is its innermost bound."""
+    match real:
+        case Min(Const() as bound, inner) | Max(Const() as bound, inner):
+            return type(real)(_without_nan(inner), bound)
+        case Call("round_even", (inner,), dtype):
+            return Call("round_even", (_without_nan(inner),), dtype)
+    return real
 
 
 def _element_of(buffer: Buffer) -> str:

@@ -166,11 +166,18 @@ def answers_digest(outputs: Mapping[str, NDArray[Any]]) -> Digest:
 def differing_samples(
     ours: Mapping[str, NDArray[Any]], reference: Mapping[str, NDArray[Any]]
 ) -> int:
-    """How many samples have an output that is not bit for bit the reference's."""
+    """How many samples have an output that is not bit for bit the reference's; NaN is NaN.
+
+    Which of its bits a NaN has is for each processor to say.
+    """
     samples = len(next(iter(reference.values())))
     wrong = np.zeros(samples, bool)
     for name, wanted in reference.items():
-        mine = np.ascontiguousarray(ours[name], np.float32).view(np.int32).reshape(samples, -1)
-        theirs = np.ascontiguousarray(wanted, np.float32).view(np.int32).reshape(samples, -1)
-        wrong |= (mine != theirs).any(axis=1)
+        mine, theirs = (
+            np.ascontiguousarray(values, np.float32).reshape(samples, -1)
+            for values in (ours[name], wanted)
+        )
+        are_nan = np.isnan(mine) & np.isnan(theirs)
+        differs = mine.view(np.int32) != theirs.view(np.int32)
+        wrong |= (differs & ~are_nan).any(axis=1)
     return int(wrong.sum())

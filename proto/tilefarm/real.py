@@ -3,6 +3,10 @@
 A function is written in `Words`, which whoever computes it brings along: a compiler makes
 instructions of them, numpy arrays. Every `+`, `-`, `*` and `/` rounds to float32 by itself, and
 nothing is fused. Results are within 1e-6 of the real ones, or within 3e-7 of their size.
+
+NaN and the infinities give what numpy gives for them, and so ONNX's reference: NaN wherever an
+operand is NaN and the result depends on it. Comparisons are false for NaN, and so are `shrink` and
+`thresholded_relu` 0 there, as ONNX defines them. Which zero a result of 0 is, +0 or -0, may differ.
 """
 
 from __future__ import annotations
@@ -27,11 +31,17 @@ class Words(Protocol):
     def chosen(self, condition: Any, then: Real, otherwise: Real) -> Real:
         """`then` where the condition holds, `otherwise` elsewhere."""
 
+    def is_nan(self, x: Real) -> Any:
+        """The truth value of x being NaN."""
+
     def larger(self, a: Real, b: Real) -> Real:
-        """The first where a > b, otherwise the second."""
+        """The first where a > b, otherwise the second, also where one is NaN.
+
+        So a bound comes first and what it bounds second, whose NaN stays then: one instruction.
+        """
 
     def smaller(self, a: Real, b: Real) -> Real:
-        """The first where a < b, otherwise the second."""
+        """The first where a < b, otherwise the second, also where one is NaN; see `larger`."""
 
     def round_even(self, x: Real) -> Real:
         """The nearest integer, halves to the even one, for magnitudes up to 2^22."""
@@ -40,7 +50,7 @@ class Words(Protocol):
         """The square root, rounded as IEEE 754 says."""
 
     def power_of_two(self, k: Real) -> Real:
-        """2^k for an integer k of -126 to 127, and 0 for -127."""
+        """2^k for an integer k of -126 to 127, and 0 for -127; anything for NaN."""
 
     def exponent(self, x: Real) -> Real:
         """The integer k with 2^k <= x < 2^(k+1), for a positive x that is not denormal."""
@@ -80,16 +90,35 @@ _WHOLE: Final = float(1 << 23)
 _LEAST: Final = 2.0**-149
 """The smallest float32 above 0."""
 
+LOWEST: Final = -3.4028234663852886e38
+"""The least float32 that is finite."""
+
 _LARGEST_POWER: Final = 8
 
 
 def within(w: Words, x: Real, lo: float, hi: float) -> Real:
-    """min(max(x, lo), hi)"""
-    return w.smaller(w.larger(x, w.number(lo)), w.number(hi))
+    """min(max(x, lo), hi), NaN for NaN."""
+    return w.smaller(w.number(hi), w.larger(w.number(lo), x))
+
+
+def maximum(w: Words, a: Real, b: Real) -> Real:
+    """The larger, or NaN where one of them is NaN.
+
+    `larger` gives b where one is; so the choice of a constant is left, and no other one of a.
+    """
+    return w.chosen(w.is_nan(a), w.number(math.nan), w.larger(a, b))
+
+
+def minimum(w: Words, a: Real, b: Real) -> Real:
+    """The smaller, or NaN where one of them is NaN."""
+    return w.chosen(w.is_nan(a), w.number(math.nan), w.smaller(a, b))
 
 
 def exp(w: Words, x: Real) -> Real:
-    """2^(k-1) * 2 e^r with x = k ln 2 + r; 0 for what is not above 2^-125, without denormals."""
+    """2^(k-1) * 2 e^r with x = k ln 2 + r; 0 for what is not above 2^-125, without denormals.
+
+    Of NaN r is NaN and its product with any power, too.
+    """
     x = within(w, x, -87.5, 89.0)
     k = w.round_even(x * (1 / math.log(2)))
     r = (x - k * _LN2_HIGH) - k * _LN2_LOW
@@ -97,7 +126,7 @@ def exp(w: Words, x: Real) -> Real:
 
 
 def log(w: Words, x: Real) -> Real:
-    """K ln 2 + ln m with x = 2^k m and m near 1; minus infinity for what is not positive."""
+    """K ln 2 + ln m with x = 2^k m and m near 1; minus infinity for 0, NaN for what is below."""
     tiny = w.less(x, w.number(2.0**-100))
     huge = w.less(w.number(2.0**100), x)
     normal = w.chosen(tiny, x * 2.0**64, w.chosen(huge, x * 2.0**-64, x))
@@ -109,19 +138,21 @@ def log(w: Words, x: Real) -> Real:
     m, k = w.chosen(upper, m * 0.5, m), w.chosen(upper, k + 1.0, k) + moved
     s = (m - 1.0) / (m + 1.0)
     found = (s * _polynomial(s * s, _LOG_TERMS) + k * _LN2_LOW) + k * _LN2_HIGH
-    nothing = w.number(-1.0) / w.larger(x, w.number(0.0))
-    return w.chosen(w.less(w.number(0.0), x), found, nothing)
+    above = w.chosen(w.less(x, w.number(math.inf)), found, x)
+    below = w.sqrt(x) - math.inf  # minus infinity for 0; a root of what is below is NaN
+    return w.chosen(w.less(w.number(0.0), x), above, below)
 
 
 def absolute(w: Words, x: Real) -> Real:
-    """-x where x is negative, otherwise x."""
-    return w.chosen(w.less(x, w.number(0.0)), x * -1.0, x)
+    """X where x is positive, otherwise 0 - x, which of -0 is 0."""
+    zero = w.number(0.0)
+    return w.chosen(w.less(zero, x), x, zero - x)
 
 
 def sign(w: Words, x: Real) -> Real:
-    """-1, 0 or 1."""
+    """-1 or 1, and x where it is 0 or NaN."""
     zero = w.number(0.0)
-    above = w.chosen(w.less(zero, x), w.number(1.0), zero)
+    above = w.chosen(w.less(zero, x), w.number(1.0), x)
     return w.chosen(w.less(x, zero), w.number(-1.0), above)
 
 
@@ -157,14 +188,13 @@ def positive(w: Words, x: Real) -> Real:
 
 
 def zero(w: Words, x: Real) -> Real:
-    """1 where x is 0, otherwise 0, also where x is no number."""
+    """1 where x is 0, otherwise 0, also where x is NaN."""
     return w.chosen(w.less(absolute(w, x), w.number(_LEAST)), w.number(1.0), w.number(0.0))
 
 
 def nan(w: Words, x: Real) -> Real:
-    """1 where x is neither below 1 nor above 0: where it is no number; otherwise 0."""
-    above = w.chosen(w.less(w.number(0.0), x), w.number(0.0), w.number(1.0))
-    return w.chosen(w.less(x, w.number(1.0)), w.number(0.0), above)
+    """1 where x is NaN, otherwise 0."""
+    return w.chosen(w.is_nan(x), w.number(1.0), w.number(0.0))
 
 
 def wrap(w: Words, x: Real, lo: float, span: float) -> Real:
@@ -194,11 +224,18 @@ def erf(w: Words, x: Real) -> Real:
 
 def softplus(w: Words, x: Real) -> Real:
     """max(x, 0) + ln(1 + exp(-|x|))"""
-    return w.larger(x, w.number(0.0)) + log(w, exp(w, absolute(w, x) * -1.0) + 1.0)
+    return w.larger(w.number(0.0), x) + log(w, exp(w, absolute(w, x) * -1.0) + 1.0)
 
 
 def power(w: Words, x: Real, exponent: float) -> Real:
-    """X to a small whole number, to 1/2, or one over these; see `is_exact`."""
+    """X to a small whole number, to 1/2, or one over these; see `is_exact`.
+
+    To 1/2 it is the root, as numpy has it, but one over it is infinite for -0 and 0 for minus
+    infinity, which are no roots.
+    """
+    if exponent == -0.5:
+        is_infinite = w.less(x, w.number(LOWEST))
+        return w.number(1.0) / w.chosen(is_infinite, w.number(math.inf), w.sqrt(x + 0.0))
     if exponent < 0:
         return w.number(1.0) / power(w, x, -exponent)
     if exponent == 0.5:
@@ -270,15 +307,11 @@ COMBINATIONS: Final[Mapping[str, Function]] = {
     "sub": lambda _w, a, b: a - b,
     "mul": lambda _w, a, b: a * b,
     "div": lambda _w, a, b: a / b,
-    "max": lambda w, a, b: w.larger(a, b),
-    "min": lambda w, a, b: w.smaller(a, b),
+    "max": maximum,
+    "min": minimum,
     "slope": lambda w, a, b: w.chosen(w.less(a, w.number(0.0)), a * b, a),
 }
 """Name -> function of two values; `slope` is a where that is not negative, otherwise a * b."""
-
-LOWEST: Final = -3.4028234663852886e38
-"""The least float32 that is finite: where a search for the largest begins."""
-
 
 _MOST_SUMS: Final = 64
 """Of neighbours, side by side: vectors enough to hide a latency."""

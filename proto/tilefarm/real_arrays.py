@@ -27,6 +27,9 @@ class ArrayWords:
     ) -> FloatArray:
         return np.where(condition, then, otherwise)
 
+    def is_nan(self, x: FloatArray) -> NDArray[np.bool_]:
+        return np.asarray(np.isnan(x))
+
     def larger(self, a: FloatArray, b: FloatArray) -> FloatArray:
         return np.where(a > b, a, b)
 

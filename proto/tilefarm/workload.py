@@ -158,11 +158,11 @@ OPERATORS: Final[Mapping[str, str]] = {
     "real_zip": "(a, b) -> f(a, b), f as `tilefarm.real.COMBINATIONS` has it; extents of 1 are"
     " repeated; attrs function",
     "real_reduce": "(x [A, R, B]) -> [A, B]: sum, prod, max or min over R, mean is the sum / R;"
-    " attrs kind",
+    " NaN where a term is; attrs kind",
     "real_normalize": "(x [A, R, B]) -> d * (1 / sqrt(sum of d*d over R / R + epsilon)), d = x -"
     " (sum of x over R / R), or x unless centered; attrs epsilon, centered (0 or 1)",
-    "real_softmax": "(x [A, R, B]) -> p * (1 / (sum of p over R)), p = exp(x - max of x over R);"
-    " no attrs",
+    "real_softmax": "(x [A, R, B]) -> p * (1 / (sum of p over R)), p = exp(d), d = x - (max of x"
+    " over R); d - log(sum of p over R) with attr log = 1",
     "real_matmul": "(a [Z, M, K], b [Z, K, N][, bias [N]]) -> [Z, M, N]: (sum over k of a*b) +"
     " bias; an operand [1, ...] is the same for all of Z; a is [Z, K, M] with attr trans_a = 1",
     "real_conv2d": "(x [N, G, Ci, H, W], weight [G, Ci, Kh, Kw, Co], bias [G, Co]) -> [N, G, Co,"
@@ -171,7 +171,7 @@ OPERATORS: Final[Mapping[str, str]] = {
     "real_take": "(places [N, K], x [Z, C, V]) -> [N, C, K]: x[n, c, p], p = max(q, 0), at most V -"
     " 1, q = place + V where that is negative, else place; x [1, ...] is the same for all of N",
     "real_pool2d": "(x [C, H, W]) -> [C, OH, OW]: sum or max over kh, kw of the window, padding"
-    " is 0 or the least finite number; attrs kind, kernel, stride, pad, dilation",
+    " is 0 or minus infinity; attrs kind, kernel, stride, pad, dilation",
 }
 
 NUMBER_PREFIX: Final = "number_"

@@ -63,8 +63,41 @@ def test_numbers_in_a_row_are_combined_side_by_side_where_each_sum_has_two_at_le
     assert {count: sums_of_neighbours(count) for count in many} == many
 
 
-def test_logarithms_of_what_is_not_positive_are_minus_infinity() -> None:
-    assert (applied("log", np.array([0.0, -0.0, -2.0], np.float32)) == -np.inf).all()
+def test_logarithms_of_what_is_not_positive() -> None:
+    assert (applied("log", np.array([0.0, -0.0], np.float32)) == -np.inf).all()
+    assert np.isnan(applied("log", np.array([-2.0, -1e-45, -np.inf, np.nan], np.float32))).all()
+    assert applied("log", np.array([np.inf], np.float32)) == np.inf
+
+
+_SPECIAL: Final = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 3e38, -3e38], np.float32)
+
+
+@pytest.mark.parametrize("name", sorted(FUNCTIONS.keys() & REALS.keys() - {"wrap"}))
+def test_functions_of_nan_and_infinities_are_what_numpy_gives(name: str) -> None:
+    parameters = PARAMETERS.get(name, ())
+    found = applied(name, _SPECIAL, parameters)
+    with np.errstate(over="ignore"):
+        wanted = evaluate(name, _SPECIAL, parameters).astype(np.float32)
+    np.testing.assert_array_equal(np.isnan(found), np.isnan(wanted))
+    infinite = np.isinf(wanted)
+    np.testing.assert_array_equal(np.isinf(found), infinite)
+    np.testing.assert_array_equal(found[infinite], wanted[infinite])
+
+
+@pytest.mark.parametrize("exponent", [-3.0, -2.0, -1.0, -0.5, 0.5, 2.0, 3.0])
+def test_powers_of_nan_and_infinities_are_what_numpy_gives(exponent: float) -> None:
+    found = applied("power", _SPECIAL, (exponent,))
+    with np.errstate(all="ignore"):
+        wanted = np.power(_SPECIAL, np.float32(exponent))
+    np.testing.assert_array_equal(np.isnan(found), np.isnan(wanted))
+    np.testing.assert_array_equal(found[np.isinf(wanted)], wanted[np.isinf(wanted)])
+
+
+@pytest.mark.parametrize("name", ["max", "min"])
+def test_an_extreme_is_nan_where_one_operand_is(name: str) -> None:
+    a, b = (each.reshape(-1) for each in np.meshgrid(_SPECIAL, _SPECIAL))
+    wanted = (np.maximum if name == "max" else np.minimum)(a, b)
+    np.testing.assert_array_equal(combined(name, a, b), wanted)
 
 
 @pytest.mark.parametrize("exponent", [2.0, -1.0, 0.5, -0.5, 8.0])

@@ -55,9 +55,13 @@ def clipped(real: Expr, zero: int, low: int, high: int) -> Expr:
     return whole + zero if zero else whole
 
 
+_EXTREMES: Final = {"max": Max, "min": Min}
+"""What integers stand for is never NaN, so one instruction takes the larger."""
+
+
 def combined(workload: Workload, a: Expr, b: Expr) -> Expr:
     """The workload's function of what its integers `a` and `b` stand for."""
-    function = COMBINED[workload.attr_str("function")]
+    function = {**COMBINED, **_EXTREMES}[workload.attr_str("function")]
     return function(grid_of(workload, "a_").reals(a), grid_of(workload, "b_").reals(b))
 
 

@@ -6,14 +6,16 @@ can, and then these (`tilefarm.real.sums_of_neighbours`).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Final
 
 from tilefarm.dtype import DType
-from tilefarm.real import LOWEST, sums_of_neighbours
+from tilefarm.real import sums_of_neighbours
 from tilefarm.workload import Workload
 
-from compile_worker.ir.expr import INDEX, Add, Const, Expr, Lt, Max, Min, Mul, Select, Var
+from compile_worker.ir.expr import INDEX, Add, Const, Expr, Lt, Max, Mul, Select, Var
+from compile_worker.te.extremes import maximum, minimum
 from compile_worker.te.operators.real_words import applied, number, output
 from compile_worker.te.tensor import Combine, Reduction, Tensor, compute
 
@@ -21,10 +23,14 @@ _KINDS: Final[Mapping[str, tuple[Combine, float]]] = {
     "sum": (Add, 0.0),
     "mean": (Add, 0.0),
     "prod": (Mul, 1.0),
-    "max": (Max, LOWEST),
-    "min": (Min, -LOWEST),
+    "max": (maximum, -math.inf),
+    "min": (minimum, math.inf),
+    "top": (Max, -math.inf),
 }
-"""How values are combined, and what they are combined with first."""
+"""How values are combined, and what they are combined with first.
+
+Of `top` NaN is not kept: where it is taken away, NaN makes a sum NaN that all results depend on.
+"""
 
 
 def real_reduce(workload: Workload, inputs: list[Tensor]) -> list[Tensor]:
@@ -40,13 +46,24 @@ def real_reduce(workload: Workload, inputs: list[Tensor]) -> list[Tensor]:
 
 
 def real_softmax(workload: Workload, inputs: list[Tensor]) -> list[Tensor]:
-    """Stages top, power, total, share and the output."""
+    """Stages top, power, total, share and the output; share is subtracted with attr log = 1."""
     (x,) = inputs
-    top = _along(x, "top", "max", lambda a, r, b: x[a, r, b])
+    top = _along(x, "top", "top", lambda a, r, b: x[a, r, b])
     power = _like(x, "power", lambda a, r, b: applied("exp", x[a, r, b] - top[-1][a, b]))
     total = _along(x, "total", "sum", lambda a, r, b: power[a, r, b])
-    share = _rows(x, "share", lambda a, b: number(1) / total[-1][a, b])
-    out = output(workload, "a r b", lambda a, r, b: power[a, r, b] * share[a, b])
+    if dict(workload.attrs).get("log"):
+        share = _rows(x, "share", lambda a, b: applied("log", total[-1][a, b]))
+
+        def element(a: Var, r: Var, b: Var) -> Expr:
+            return x[a, r, b] - top[-1][a, b] - share[a, b]
+
+    else:
+        share = _rows(x, "share", lambda a, b: number(1) / total[-1][a, b])
+
+        def element(a: Var, r: Var, b: Var) -> Expr:
+            return power[a, r, b] * share[a, b]
+
+    out = output(workload, "a r b", element)
     return [*top, power, *total, share, out]
 
 

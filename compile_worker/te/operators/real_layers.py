@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 from tilefarm.dtype import DType
-from tilefarm.real import LOWEST
 from tilefarm.workload import Workload
 
-from compile_worker.ir.expr import INDEX, Add, Const, Expr, Max, Var
+from compile_worker.ir.expr import INDEX, Add, Const, Expr, Var
+from compile_worker.te.extremes import maximum
 from compile_worker.te.operators.real_words import output
 from compile_worker.te.operators.window import guarded, shifted, under_tap, within
 from compile_worker.te.tensor import Reduction, Tensor, compute, total
@@ -61,7 +62,7 @@ def real_pool2d(workload: Workload, inputs: list[Tensor]) -> list[Tensor]:
     """Stages [padded], window and the output [C, OH, OW]."""
     (x,) = inputs
     is_sum = workload.attr_str("kind") == "sum"
-    combine, start = (Add, 0.0) if is_sum else (Max, LOWEST)
+    combine, start = (Add, 0.0) if is_sum else (maximum, -math.inf)
     before = _padded(workload, x, start)
     image = before[0] if before else x
     kernel_h, kernel_w = workload.attr_ints("kernel")

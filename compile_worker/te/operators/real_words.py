@@ -8,7 +8,8 @@ from typing import Final
 from tilefarm.dtype import DType
 from tilefarm.workload import Workload
 
-from compile_worker.ir.expr import Add, Call, Const, Div, Expr, Lt, Max, Min, Mul, Select, Sub
+from compile_worker.ir.expr import Add, Call, Const, Div, Expr, Lt, Mul, Select, Sub
+from compile_worker.te.extremes import maximum, minimum
 from compile_worker.te.tensor import Tensor, compute
 
 
@@ -31,20 +32,20 @@ COMBINED: Final[Mapping[str, Callable[[Expr, Expr], Expr]]] = {
     "sub": Sub,
     "mul": Mul,
     "div": Div,
-    "max": Max,
-    "min": Min,
+    "max": maximum,
+    "min": minimum,
     "slope": _slope,
 }
 """Those of `tilefarm.real.COMBINATIONS`, of two expressions."""
 
 
 def bounded(workload: Workload, value: Expr) -> Expr:
-    """min(max(value, lo), hi), of what the workload has of these."""
+    """min(max(value, lo), hi), of what the workload has of these; NaN for NaN."""
     attrs = dict(workload.attrs)
     if "lo" in attrs:
-        value = Max(value, number(workload.attr_float("lo")))
+        value = maximum(number(workload.attr_float("lo")), value)
     if "hi" in attrs:
-        value = Min(value, number(workload.attr_float("hi")))
+        value = minimum(number(workload.attr_float("hi")), value)
     return value
 
 

@@ -103,6 +103,8 @@ def apply(op: ir.Operator, *operands: FloatArray) -> FloatArray:
             return np.where(x < 0, x * slope.reshape(-1, *(1,) * (x.ndim - 2)), x)
         case ir.Product(divides=divides):
             return x / operands[1] if divides else x * operands[1]
+        case ir.Extreme(kind=kind):
+            return _EXTREMES[kind](x, operands[1])
         case ir.Gather(index=index, fill=fill):
             return gathered(x, index, fill)
         case ir.Take(table=table):
@@ -120,13 +122,10 @@ def apply(op: ir.Operator, *operands: FloatArray) -> FloatArray:
             return x.reshape(x.shape[0], *shape)
         case ir.Reduce(kind=kind, axes=axes):
             return np.asarray(_REDUCTIONS[kind](x, axis=axes, keepdims=True), np.float32)
-        case ir.Normalize(axes=axes, epsilon=epsilon, centered=centered):
-            away = x - x.mean(axis=axes, keepdims=True) if centered else x
-            spread = np.square(away).mean(axis=axes, keepdims=True) + np.float32(epsilon)
-            return np.asarray(away / np.sqrt(spread), np.float32)
-        case ir.Softmax(axis=axis):
-            powers = np.exp(_exactly(x - x.max(axis=axis, keepdims=True)))
-            return np.asarray(powers / powers.sum(axis=axis, keepdims=True), np.float32)
+        case ir.Normalize():
+            return _normalized(x, op)
+        case ir.Softmax(axis=axis, log=log):
+            return _softmax(x, axis, log=log)
         case ir.Custom():
             return run_custom(op, operands)
         case ir.FakeQuantize(grid=grid):
@@ -135,11 +134,26 @@ def apply(op: ir.Operator, *operands: FloatArray) -> FloatArray:
             return _scaled(op, x)
 
 
+def _normalized(x: FloatArray, op: ir.Normalize) -> FloatArray:
+    away = x - x.mean(axis=op.axes, keepdims=True) if op.centered else x
+    spread = np.square(away).mean(axis=op.axes, keepdims=True) + np.float32(op.epsilon)
+    return np.asarray(away / np.sqrt(spread), np.float32)
+
+
+def _softmax(x: FloatArray, axis: int, *, log: bool) -> FloatArray:
+    below = _exactly(x - x.max(axis=axis, keepdims=True))
+    powers = np.exp(below)
+    total = powers.sum(axis=axis, keepdims=True)
+    return np.asarray(below - np.log(total) if log else powers / total, np.float32)
+
+
 def _scaled(op: ir.ScaleSums, sums: FloatArray) -> FloatArray:
     lanes = (-1, *(1,) * (sums.ndim - 2))
     whole = sums / np.float32(op.step or 1) + op.bias.reshape(lanes)
     return np.asarray(whole * op.scale.reshape(lanes), np.float32)
 
+
+_EXTREMES: Final = {"max": np.maximum, "min": np.minimum}
 
 _REDUCTIONS: Final[Mapping[ir.ReduceKind, Callable[..., FloatArray]]] = {
     "sum": np.sum,

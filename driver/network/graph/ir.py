@@ -251,10 +251,21 @@ class Normalize:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Extreme:
+    """The larger or the smaller of two activations, NaN where one is; repeated as in Add.
+
+    `quantize.extremes` makes it for networks in float; integers have differences and bounds.
+    """
+
+    kind: Literal["max", "min"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Softmax:
-    """exp(x) / sum of exp(x) along one axis, 1 or more."""
+    """exp(x) / sum of exp(x) along one axis, 1 or more; the logarithm of that if `log`."""
 
     axis: int = 1
+    log: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -326,6 +337,7 @@ Operator: TypeAlias = (
     | Reduce
     | Normalize
     | Softmax
+    | Extreme
     | Custom
     | FakeQuantize
     | ScaleSums

@@ -118,7 +118,7 @@ def _shape(op: ir.Operator, shapes: Sequence[Shape]) -> Shape:
             if not scale > 0:
                 raise ValueError(f"scales by {scale}, which is not positive")
             return _multiplied(x, shapes[1], groups)
-        case ir.Add() | ir.Product():
+        case ir.Add() | ir.Product() | ir.Extreme():
             return _combined(shapes[0], shapes[1])
         case ir.Slopes(slope=slope):
             _require_channels(x, slope.shape[0])

@@ -8,12 +8,13 @@ numpy over everything else.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from tilefarm.real import LOWEST, sums_of_neighbours
+from tilefarm.real import sums_of_neighbours
 from tilefarm.real_arrays import WORDS, applied, combined
 from tilefarm.workload import Workload
 
@@ -54,10 +55,12 @@ def real_normalize(workload: Workload, arrays: Arrays) -> Array:
 
 
 def real_softmax(workload: Workload, arrays: Arrays) -> Array:
-    """Shares of the exponentials along the middle axis."""
-    del workload
+    """Shares of the exponentials along the middle axis, or their logarithms."""
     x = arrays["x"]
-    power = applied("exp", x - _along(x, "max")[:, None])
+    below = x - _along(x, "max")[:, None]
+    power = applied("exp", below)
+    if dict(workload.attrs).get("log"):
+        return below - applied("log", _along(power, "sum"))[:, None]
     return power * combined("div", WORDS.number(1), _along(power, "sum"))[:, None]
 
 
@@ -95,7 +98,7 @@ def real_pool2d(workload: Workload, arrays: Arrays) -> Array:
     """The sum or the maximum under a window."""
     kind = workload.attr_str("kind")
     window = window_of(workload, workload.attr_ints("kernel"))
-    image = padded(arrays["x"][None], window, 0.0 if kind == "sum" else LOWEST)
+    image = padded(arrays["x"][None], window, 0.0 if kind == "sum" else -math.inf)
     seen = patches(image, window)[0]
     return _combined_in_order(
         kind, seen.shape[:3], (seen[..., *at] for at in np.ndindex(window.kernel))
@@ -124,8 +127,8 @@ _KINDS: Final[Mapping[str, tuple[str, float]]] = {
     "sum": ("add", 0.0),
     "mean": ("add", 0.0),
     "prod": ("mul", 1.0),
-    "max": ("max", LOWEST),
-    "min": ("min", -LOWEST),
+    "max": ("max", -math.inf),
+    "min": ("min", math.inf),
 }
 
 
@@ -145,9 +148,9 @@ def _bounded(kernel: Callable[[Workload, Arrays], Array]) -> Callable[[Workload,
         with np.errstate(all="ignore"):
             value = kernel(workload, arrays)
         if "lo" in attrs:
-            value = WORDS.larger(value, WORDS.number(workload.attr_float("lo")))
+            value = WORDS.larger(WORDS.number(workload.attr_float("lo")), value)
         if "hi" in attrs:
-            value = WORDS.smaller(value, WORDS.number(workload.attr_float("hi")))
+            value = WORDS.smaller(WORDS.number(workload.attr_float("hi")), value)
         return value
 
     return bounded

@@ -80,6 +80,8 @@ class _Calls:
                 self._zip("sub" if subtracts else "add", wanted, _bounds(op))
             case ir.Product(divides=divides):
                 self._zip("div" if divides else "mul", wanted, {})
+            case ir.Extreme(kind=kind):
+                self._zip(kind, wanted, {})
             case ir.Affine():
                 self._affine(op)
             case ir.Slopes(slope=slope):
@@ -116,8 +118,8 @@ class _Calls:
             case ir.Normalize(axes=axes, epsilon=epsilon, centered=centered):
                 attrs = {"epsilon": float(epsilon), "centered": int(centered)}
                 self._along("real_normalize", axes, attrs)
-            case ir.Softmax(axis=axis):
-                self._along("real_softmax", (axis,), {})
+            case ir.Softmax(axis=axis, log=log):
+                self._along("real_softmax", (axis,), {"log": 1} if log else {})
             case ir.Custom():
                 self._script(op)
             case ir.Reshape() | ir.FakeQuantize() | ir.ScaleSums():

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from driver.network.graph.ir import FloatArray, Graph
 from driver.network.quantize.calibrate import by_name
 from driver.network.quantize.equalize import equalized
+from driver.network.quantize.extremes import with_extremes
 from driver.network.quantize.floats import float_nodes
 from driver.network.quantize.input_zero_points import input_zero_points
 from driver.network.quantize.observed import Calibration
@@ -70,7 +71,7 @@ def _float_form(
 ) -> tuple[Graph, Mapping[str, ZeroPoint], Mapping[str, float], frozenset[str]]:
     """`float_form`, what `FloatForm` says of it, and its ranges if they are known."""
     if how.floats:
-        return graph, {}, {}, frozenset()
+        return with_extremes(graph), {}, {}, frozenset()
     if how.equalize and calibration is not None:
         graph = equalized(graph, calibration)
     floats = float_nodes(graph, how.keep_float)

@@ -14,6 +14,7 @@ from tilefarm.target import Target
 from driver.network.graph import ir
 from driver.network.graph.ir import Graph
 from driver.network.integer.qir import QuantGraph
+from driver.network.quantize.extremes import with_extremes
 from driver.network.quantize.floats import has_no_kernel
 from driver.network.quantize.processor_quantization import has_own_arithmetic
 from driver.network.quantize.quantizer import quantize_with
@@ -43,4 +44,5 @@ def float_network(graph: Graph, target: Target) -> QuantGraph:
     if reasons:
         why = "; ".join(reasons)
         raise ModelError(f"--float: {why}", "leave --float out")
+    graph = with_extremes(graph)
     return quantize_with(graph, dict.fromkeys(graph.shapes, 1.0), keep_float=_ALL)

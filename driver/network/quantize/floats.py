@@ -79,6 +79,8 @@ def _no_integer_form(node: GraphNode, graph: Graph) -> str:
             return f"{label} is an operator of a plugin, and those are in float"
         case ir.Take():
             return "takes what the data point to"
+        case ir.Softmax(log=True):
+            return "needs exponentials and a logarithm in float32"
         case ir.Softmax(axis=axis) if not is_by_channel(axis, graph.shapes[node.output]):
             return "needs exponentials and float32 division"
     return ""

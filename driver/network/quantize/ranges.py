@@ -52,7 +52,7 @@ def ranges_of(
 def tensors_without_range(graph: Graph) -> list[str]:
     """The tensors whose scales only calibration can decide, in the order of the network."""
     given, floats, users = given_ranges(graph), float_nodes(graph), graph.users()
-    made = [n for n in graph.nodes if not isinstance(n.op, _NO_SCALE_OF_THEIR_OWN)]
+    made = [n for n in graph.nodes if _has_own_scale(n.op)]
     needed = [i.name for i in graph.inputs if any(u.name not in floats for u in users[i.name])]
     needed += [
         node.output
@@ -60,6 +60,12 @@ def tensors_without_range(graph: Graph) -> list[str]:
         if node.name not in floats or any(u.name not in floats for u in users[node.output])
     ]
     return [name for name in needed if name not in given]
+
+
+def _has_own_scale(op: ir.Operator) -> bool:
+    """Whether the range of a result is not known from its operands, as shares of 1 are."""
+    is_logarithm = isinstance(op, ir.Softmax) and op.log
+    return is_logarithm or not isinstance(op, _NO_SCALE_OF_THEIR_OWN)
 
 
 def given_ranges(graph: Graph) -> dict[str, float]:

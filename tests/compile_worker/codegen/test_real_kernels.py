@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import pytest
-from kit.kernels.nests import EXAMPLES, REAL_VARIANTS, SIM, inputs_of, real
-from kit.kernels.runtime_double import call, outputs_like, runtime_double
+from kit.kernels.kernel_answers import answer
+from kit.kernels.nests import EXAMPLES, REAL_VARIANTS, inputs_of, real
 from kit.objects.hosts import X86, runs_here
 from numpy.typing import NDArray
-from tilefarm.artifact import Artifact, CompileJob
 from tilefarm.real import FUNCTIONS
-from tilefarm.target import Host
-from tilefarm.trace import Trace
-from tilefarm.workload import PARAMETERS, Workload
+from tilefarm.workload import PARAMETERS
 
-from compile_worker.compiler import compile_kernel
 from driver.network.integer.reference import run_workload
 
 CASES: Final = {
@@ -34,20 +29,6 @@ _PARAMETERS: Final = {
     "power": (-3.0,),
     "wrap": (-128.0, 256.0),
 }
-
-
-def answer(work: Workload, host: Host, arrays: Arrays, folder: Path) -> NDArray[np.float32]:
-    """What the machine code of a workload for a host makes on this machine."""
-    job = CompileJob(workload=work, trace=Trace(), target=replace(SIM, host=host))
-    made = compile_kernel(job)
-    assert isinstance(made, Artifact), made
-    kernel = folder / f"{work.digest.short}.so"
-    kernel.write_bytes(made.code)
-    (spec,) = work.outputs
-    found = outputs_like({spec.name: (spec.shape, spec.dtype.value)})
-    runtime = runtime_double(folder)
-    assert call(runtime, kernel, made.symbols[0], [*arrays.values(), *found.values()]) == 0
-    return found["out"]
 
 
 @pytest.mark.parametrize("name", CASES)

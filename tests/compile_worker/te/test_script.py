@@ -254,6 +254,37 @@ def test_it_is_what_python_says(case: str, golden: Golden, tmp_path: Path) -> No
 README = Path(__file__).parents[3] / "compile_worker" / "README.md"
 
 
+@script
+def extremes(f: Cells, g: Cells, out: Cells, whole: Cells) -> None:
+    """Of NaN one is NaN, but where an integer is made."""
+    for i in range(4):
+        for j in range(6):
+            out[i, j] = min(max(f[i, j], -1.0), g[i, j])
+            whole[i, j] = int8(round_even(min(max(f[i, j] * 2.0, -127.0), 127.0)))
+            whole[i, j] += int8(max(min(3.0, g[i, j]), -3.0))
+
+
+def test_extremes_of_floats_are_nan_where_one_is_but_no_integers(tmp_path: Path) -> None:
+    g = placeholder(TensorSpec("g", (4, 6), DType.FLOAT32))
+    outs = [Buffer("out", (4, 6), DType.FLOAT32), Buffer("whole", (4, 6), DType.INT8)]
+    func = func_of([F, g], extremes([F, g], outs))
+    assert parse(show(func)) is func
+    special = np.array([np.nan, 1, -np.inf, np.inf], np.float32)
+    inputs = {"f": np.repeat(special, 6).reshape(4, 6), "g": np.resize(special, (4, 6))}
+    wanted = np.minimum(np.maximum(inputs["f"], np.float32(-1)), inputs["g"])
+    f, high = (
+        np.where(np.isnan(values), bound, values)
+        for values, bound in ((inputs["f"], -127), (inputs["g"], 3))
+    )
+    whole = np.clip(f * 2.0, -127, 127) + np.clip(high, -3, 3)
+    results = [interpret(func, inputs)]
+    if platform.machine() == "x86_64":
+        results.append(run_compiled(tmp_path, func, inputs))
+    for result in results:
+        np.testing.assert_array_equal(result["out"], wanted)
+        np.testing.assert_array_equal(result["whole"], whole.astype(np.int8))
+
+
 def test_the_example_of_the_readme(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     blocks = README.read_text().split("```python\n")[1:]
     example = next(block.split("```")[0] for block in blocks if "@script" in block)

@@ -34,6 +34,12 @@ def program(batch: int = 1, values: int = 3) -> NetworkProgram:
     )
 
 
+def test_nan_is_nan_whatever_its_bits() -> None:
+    ours = np.array([[0x7FC00000], [0xFFC00001], [0x3F800000]], np.uint32).view(np.float32)
+    theirs = np.array([[0xFFC00000], [0x3F800000], [0x3F800000]], np.uint32).view(np.float32)
+    assert evaluate.differing_samples({"y": ours}, {"y": theirs}) == 1
+
+
 class Copying(StandInDevices):
     """Devices whose programs give their input back, and take so long for each sample."""
 

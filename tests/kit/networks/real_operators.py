@@ -13,6 +13,7 @@ from driver.network.graph.ir import (
     AvgPool2d,
     Clip,
     Concat,
+    Extreme,
     Gather,
     MatMul,
     MaxPool2d,
@@ -64,6 +65,8 @@ def reals(draw: st.DrawFn, rng: np.random.Generator) -> tuple[Operator, tuple[Sh
                 Add(lo=0.0),
                 Add(subtracts=True),
                 Product(divides=True),
+                Extreme(kind="max"),
+                Extreme(kind="min"),
             ]
             op = draw(st.sampled_from(binary))
             other = draw(st.sampled_from([_IMAGE, (2, 6, 1, 1), (2, 1, 5, 1), (2, 1, 1, 1)]))
@@ -96,6 +99,7 @@ def reals(draw: st.DrawFn, rng: np.random.Generator) -> tuple[Operator, tuple[Sh
         *(Reduce(kind=kind, axes=axes) for kind in ("sum", "mean", "max", "min", "prod")),
         *(Normalize(axes=axes, epsilon=1e-5, centered=centered) for centered in (True, False)),
         Softmax(axis=axes[0]),
+        Softmax(axis=axes[0], log=True),
     ]
     return draw(st.sampled_from(along)), (_IMAGE,)
 

@@ -26,6 +26,7 @@ from compile_worker.machines.cpu.space.script_stages import CACHE, ScriptStages,
 from compile_worker.machines.cpu.space.script_tiling import tiled_loops
 from compile_worker.machines.cpu.space.windows import STACK
 from compile_worker.passes.flatten import LOCAL_NBYTES
+from compile_worker.te.extremes import EXTREMES
 
 
 def is_inlinable(stages: ScriptStages, stage: Stage) -> bool:
@@ -42,7 +43,8 @@ def is_cheap(stages: ScriptStages, stage: Stage) -> bool:
     readers = stages.readers(stage.made)
     if any(quads_of(each) is not None for each in readers):
         return False
-    is_plain = not any(next(find(stage.block, kind), None) for kind in (Call, Select))
+    functions = (call for call in find(stage.block, Call) if call.name not in EXTREMES)
+    is_plain = next(functions, None) is None and next(find(stage.block, Select), None) is None
     return is_plain or sum(each.work for each in readers) <= stage.work
 
 

@@ -129,8 +129,10 @@ def _is_within(name: str, scope: Scope, grid: Grid) -> bool:
     if scope.pairs.get((name, grid)) == name:
         return True
     maker = scope.maker(name)
-    if maker is None or isinstance(maker.op, ir.Softmax):
+    if maker is None:
         return True
+    if isinstance(maker.op, ir.Softmax):
+        return not maker.op.log
     moves = isinstance(maker.op, ir.Concat | ir.Gather | ir.MaxPool2d | ir.Reshape | ir.Slice)
     return moves and all(_is_within(source, scope, grid) for source in maker.inputs)
 

@@ -1,7 +1,8 @@
 """The place of the largest, ones at places, running sums: written as the steps that they stand for.
 
-ArgMax is the first place whose element is not below any other: the least of all places, of which
-those elsewhere count as one too many.
+ArgMax is the first place whose element is not below the largest: the least of all places, of which
+those elsewhere count as one too many. Where an element is NaN none is below, and it is the first
+place of all; ONNX leaves that open, and its reference gives the place of NaN.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ def extreme_place(call: OnnxCall, do: Steps) -> tuple[str, ...]:
 
 def _extreme(do: Steps, name: str, axis: int, kind: str, *, last: bool, keep: int) -> str:
     shape = do.shape(name)
-    best = do("Equal", do(kind, name, [axis], keepdims=1), name)
+    reached = "GreaterOrEqual" if kind == "ReduceMax" else "LessOrEqual"
+    best = do(reached, name, do(kind, name, [axis], keepdims=1))
     places = _places(shape, axis)
     chosen = do("Where", best, places, -1.0 if last else float(shape[axis]))
     found = do("ReduceMax" if last else "ReduceMin", chosen, [axis], keepdims=keep)

@@ -1,4 +1,9 @@
-"""Comparisons and what is made of their results: true is 1, and false is 0."""
+"""Comparisons and what is made of their results: true is 1, and false is 0.
+
+They are of differences, so that of NaN, or of infinities of one sign, Less, Greater and Equal are
+false, and LessOrEqual and GreaterOrEqual, which are the opposites of the former, are true. In ONNX
+equal infinities are Equal, and NaN is never at most or at least anything.
+"""
 
 from __future__ import annotations
 
@@ -81,7 +86,7 @@ def _is_softmax(name: str, scope: Scope) -> bool:
     made = scope.maker(name)
     if made is not None and isinstance(made.op, Reshape):
         return _is_softmax(made.inputs[0], scope)
-    return made is not None and isinstance(made.op, Softmax)
+    return made is not None and isinstance(made.op, Softmax) and not made.op.log
 
 
 def _exchanged(call: OnnxCall) -> OnnxCall:

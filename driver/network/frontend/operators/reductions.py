@@ -14,7 +14,8 @@ from driver.network.graph.ir import Shape, Window
 
 _SOFTMAX_AXIS_CHANGED: Final = 13
 _IMAGE_RANKS: Final = (3, 4, 5)
-_LEAST: Final = float(np.finfo(np.float32).tiny)
+_LARGEST: Final = float(np.finfo(np.float32).max)
+_FINITE: Final = ir.Clip(lo=-_LARGEST, hi=_LARGEST)
 _SQUARE: Final = ir.Unary(function="power", parameters=(2.0,))
 
 KINDS: Final[dict[str, tuple[tuple[ir.Operator, ...], ir.ReduceKind, tuple[ir.Operator, ...]]]] = {
@@ -42,14 +43,17 @@ def reduction(call: OnnxCall, scope: Scope) -> Lowered:
 
 
 def log_sum_exp(call: OnnxCall, scope: Scope) -> Lowered:
-    """ReduceLogSumExp: m + log(sum(exp(x - m))), m the largest."""
+    """ReduceLogSumExp: m + log(sum(exp(x - m))), m the largest, or the largest finite number.
+
+    Of infinities the difference would be NaN.
+    """
     name = scope.activation(call)
     shape, axes = scope.shapes[name], _axes(call, scope)
     form = along(shape, axes, scope.batch)
     kept = tuple(1 if axis in form.axes else e for axis, e in enumerate(form.shape))
     x = scope.beside("x", Lowered(form.before, (name,), form.shape), call)
     largest = scope.beside(
-        "largest", Lowered((ir.Reduce(kind="max", axes=form.axes),), (x,), kept), call
+        "largest", Lowered((ir.Reduce(kind="max", axes=form.axes), _FINITE), (x,), kept), call
     )
     below = Lowered((ir.Add(subtracts=True), ir.Unary(function="exp")), (x, largest), form.shape)
     powers = scope.beside("powers", below, call)
@@ -60,6 +64,18 @@ def log_sum_exp(call: OnnxCall, scope: Scope) -> Lowered:
 
 def softmax(call: OnnxCall, scope: Scope) -> Lowered:
     """Softmax along an axis; before opset 13 along this one and all behind it together."""
+    return _softmax(call, scope, log=False)
+
+
+def log_softmax(call: OnnxCall, scope: Scope) -> Lowered:
+    """LogSoftmax as x - m - log(sum(exp(x - m))), m the largest, however small it is.
+
+    ONNX's reference has the logarithm of what float32 keeps of a softmax, which ends at -104.
+    """
+    return _softmax(call, scope, log=True)
+
+
+def _softmax(call: OnnxCall, scope: Scope, *, log: bool) -> Lowered:
     name = scope.activation(call)
     shape = scope.shapes[name]
     together = call.opset < _SOFTMAX_AXIS_CHANGED
@@ -68,14 +84,7 @@ def softmax(call: OnnxCall, scope: Scope) -> Lowered:
     form = along(rows, (axis,), scope.batch)
     flat: tuple[ir.Operator, ...] = (ir.Reshape(shape=form.shape[1:]),)
     before = form.before or (flat if len(rows) < len(shape) else ())
-    return Lowered((*before, ir.Softmax(axis=form.axes[0])), (name,), shape)
-
-
-def log_softmax(call: OnnxCall, scope: Scope) -> Lowered:
-    """LogSoftmax: what float32 cannot tell from a probability of 0 counts as its least one."""
-    found = softmax(call, scope)
-    logs = (ir.Clip(lo=_LEAST, hi=math.inf), ir.Unary(function="log"))
-    return Lowered((*found.chain, *logs), found.operands, found.shape)
+    return Lowered((*before, ir.Softmax(axis=form.axes[0], log=log)), (name,), shape)
 
 
 def _axes(call: OnnxCall, scope: Scope) -> tuple[int, ...]:

@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 from kit.networks.onnx_models import model_on, node, saved
+from onnx.reference import ReferenceEvaluator
 from tilefarm.errors import ModelError
 
 from driver.network import import_model
+from driver.network.graph.float_run import run_float
 
 from .importing import answers_as_onnx
 
@@ -26,6 +28,17 @@ def test_the_place_of_an_extreme(
     attrs: dict[str, Any] = {"axis": axis, "keepdims": keep, "select_last_index": last}
     made = model_on({"x": X}, [node(operator, ["x"], "y", **attrs)], out={"y": "int64"})
     answers_as_onnx(made, {"x": X}, tmp_path)
+
+
+@pytest.mark.parametrize("operator", ["ArgMax", "ArgMin"])
+def test_the_place_of_an_infinity(operator: str, tmp_path: Path) -> None:
+    x = np.where(X == 3, np.inf, np.where(X < 0, -np.inf, X)).astype(np.float32)
+    made = model_on({"x": x}, [node(operator, ["x"], "y", axis=2)], out={"y": "int64"})
+    answers: Any = ReferenceEvaluator(made).run(None, {"x": x})
+    wanted, (given,) = answers[0], (graph := import_model(saved(made, tmp_path))).inputs
+    with np.errstate(invalid="ignore"):
+        (found,) = run_float(graph, {"x": x.reshape(given.given_shape)}).values()
+    np.testing.assert_array_equal(found.reshape(wanted.shape), wanted)
 
 
 def test_one_at_the_first_of_the_largest(tmp_path: Path) -> None:

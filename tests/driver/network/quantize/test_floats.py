@@ -83,6 +83,16 @@ def test_the_network_in_floats_means_what_the_calls_do() -> None:
     assert np.abs(wanted - exact).max() < 0.05 * np.abs(exact).max()
 
 
+def test_the_logarithm_of_a_softmax_is_in_float_and_has_a_range_of_its_own() -> None:
+    for log in (True, False):
+        b = Builder((1, 4))
+        shares = b.put(Softmax(log=log), b.put(dense(RNG, 4, 4), "x"))
+        graph = b.graph(b.put(dense(RNG, 4, 4), shares))
+        makers = {node.output: node.name for node in graph.nodes}
+        assert (makers[shares] in float_nodes(graph)) is log
+        assert (shares in tensors_without_range(graph)) is log
+
+
 def test_what_is_never_an_integer_needs_no_range() -> None:
     b = Builder((1, 8, 6))
     graph = b.graph(b.put(Softmax(axis=2), b.put(NORMALIZE, "x")))
