@@ -19,8 +19,8 @@ numbers. Names of numbers outside of the function can be used too. What is allow
     exp, log, tanh, sigmoid, sqrt, erf, abs, floor and ceil of float32, as `tilefarm.real` has them
     t[i, j] = ...; name = number, expression or element; t = buffer(int32, 4, 16); t.shape[0]
 
-`min` and `max` of floats are NaN where one of them is. Within the conversion to an integer, which
-NaN has none of, int8(min(max(x, -127.0), 127.0)), it is the innermost bound instead.
+`min` and `max` of floats are NaN where one of them is. No integer is NaN: its conversion gives the
+least one, or the innermost bound within it, as of int8(min(max(x, -127.0), 127.0)).
 
 Integers wrap at their width, and operands must have one type: a literal takes the other's.
 """

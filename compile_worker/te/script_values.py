@@ -291,7 +291,9 @@ class ScriptValues:
             return self.typed(tree, value, dtype)
         if value.dtype is dtype:
             return value
-        return Cast(dtype, _without_nan(value) if dtype.is_integer else value)
+        if value.dtype.is_float and dtype.is_integer:
+            value = _without_nan(value, dtype)
+        return Cast(dtype, value)
 
 
 def _extreme(name: str, a: Expr, b: Expr) -> Expr:
@@ -301,13 +303,26 @@ def _extreme(name: str, a: Expr, b: Expr) -> Expr:
     return Min(a, b) if name == "min" else Max(a, b)
 
 
-def _without_nan(real: Expr) -> Expr:
-    """A float of which an integer is made: where it is NaN, that is its innermost bound."""
+def _without_nan(real: Expr, dtype: DType) -> Expr:
+    """A float of which an integer is made: NaN is its innermost bound, or the least integer."""
+    match real:
+        case Call("round_even", (inner,), kind):
+            return Call("round_even", (_without_nan(inner, dtype),), kind)
+        case Min(Const(), _) | Max(Const(), _):
+            return _bounds_behind(real)
+        case Const() | Cast():
+            return real
+    least = 0 if dtype is DType.UINT8 else -(1 << (8 * dtype.nbytes - 1))
+    return Max(real, Const(float(least), real.dtype))
+
+
+def _bounds_behind(real: Expr) -> Expr:
+    """With bounds behind what they bound, where they are taken for NaN."""
     match real:
         case Min(Const() as bound, inner) | Max(Const() as bound, inner):
-            return type(real)(_without_nan(inner), bound)
-        case Call("round_even", (inner,), dtype):
-            return Call("round_even", (_without_nan(inner),), dtype)
+            return type(real)(_bounds_behind(inner), bound)
+        case Call("round_even", (inner,), kind):
+            return Call("round_even", (_bounds_behind(inner),), kind)
     return real
 
 

@@ -261,7 +261,8 @@ def extremes(f: Cells, g: Cells, out: Cells, whole: Cells) -> None:
         for j in range(6):
             out[i, j] = min(max(f[i, j], -1.0), g[i, j])
             whole[i, j] = int8(round_even(min(max(f[i, j] * 2.0, -127.0), 127.0)))
-            whole[i, j] += int8(max(min(3.0, g[i, j]), -3.0))
+            bounded = min(max(g[i, j], -3.0), 3.0)
+            whole[i, j] += int8(max(min(3.0, g[i, j]), -3.0)) + int8(round_even(bounded)) // 64
 
 
 def test_extremes_of_floats_are_nan_where_one_is_but_no_integers(tmp_path: Path) -> None:
@@ -276,7 +277,8 @@ def test_extremes_of_floats_are_nan_where_one_is_but_no_integers(tmp_path: Path)
         np.where(np.isnan(values), bound, values)
         for values, bound in ((inputs["f"], -127), (inputs["g"], 3))
     )
-    whole = np.clip(f * 2.0, -127, 127) + np.clip(high, -3, 3)
+    low = np.where(np.isnan(inputs["g"]), -128, np.clip(inputs["g"], -3, 3)) // 64
+    whole = np.clip(f * 2.0, -127, 127) + np.clip(high, -3, 3) + low
     results = [interpret(func, inputs)]
     if platform.machine() == "x86_64":
         results.append(run_compiled(tmp_path, func, inputs))
