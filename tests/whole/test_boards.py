@@ -225,23 +225,20 @@ def test_what_the_limit_keeps_away_is_rejected_below_the_hls_design(tmp_path: Pa
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", ["vww_f32_float", "vww_int8_qdq"])
 def test_a_network_that_has_wide_shifts_passes_its_gate_on_the_hls_design(name: str) -> None:
-    """MLPerf Tiny's VWW, all images: bits equal, and the accuracy that it has elsewhere."""
+    """MLPerf Tiny's VWW, all images: bits equal, and the accuracy that it has in float."""
     folder = zoo_folder()
-    rows = []
-    for target in (SIM, PYNQ):
-        task = Attempt(
-            name=name,
-            model=str(folder / "models" / f"{name}.onnx"),
-            recipe=RECIPES[name],
-            data=folder / "data",
-            samples=None,
-            how=AS_USUAL,
-            target=target.name,
-            with_peer=False,
-            says=False,
-        )
-        row = attempt(task)
-        assert isinstance(row, Tried), row
-        assert row.findings == ()
-        rows.append(row)
-    assert rows[0].device == pytest.approx(rows[1].device, abs=0.01)
+    task = Attempt(
+        name=name,
+        model=str(folder / "models" / f"{name}.onnx"),
+        recipe=RECIPES[name],
+        data=folder / "data",
+        samples=None,
+        how=AS_USUAL,
+        target=PYNQ.name,
+        with_peer=False,
+        says=False,
+    )
+    row = attempt(task)
+    assert isinstance(row, Tried), row
+    assert row.findings == ()
+    assert row.device == pytest.approx(row.floats, abs=0.01)

@@ -1,10 +1,11 @@
-"""The fuzzer of instruction streams: some hundreds, and for a while."""
+"""The fuzzer of instruction streams: some hundreds, and others for a while."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -27,7 +28,7 @@ def fuzz(seed: int, *most: str) -> None:
         capture_output=True,
         text=True,
     )
-    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert ended.returncode == 0, f"seed {seed}: {ended.stdout}{ended.stderr}"
     assert "result" in ended.stdout
     assert "error" in ended.stdout
 
@@ -37,5 +38,6 @@ def test_no_stream_crashes_or_hangs_the_simulator() -> None:
 
 
 @pytest.mark.slow
-def test_no_stream_crashes_or_hangs_the_simulator_for_a_minute() -> None:
-    fuzz(2, "--seconds", "60")
+def test_no_stream_crashes_or_hangs_the_simulator_for_a_while() -> None:
+    """Streams of another seed each time: what these miss today is met by others tomorrow."""
+    fuzz(int(os.environ.get("FUZZ_SEED", time.time_ns() % 1_000_000)), "--seconds", "20")
