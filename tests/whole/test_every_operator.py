@@ -28,7 +28,7 @@ def test_the_device_means_what_the_operator_means(
 @pytest.mark.slow
 @pytest.mark.parametrize("target", [TARGETS["sim-mul"], PAIRS], ids=lambda target: target.name)
 @pytest.mark.parametrize("operator", STRATEGIES, ids=lambda operator: operator.__name__)
-@settings(max_examples=examples(20), deadline=None)
+@settings(max_examples=examples(12), deadline=None)
 @given(data=st.data())
 def test_the_device_means_what_the_operator_means_on_many(
     simulators: Simulators, operator: type, target: Target, data: st.DataObject

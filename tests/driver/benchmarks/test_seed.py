@@ -105,11 +105,12 @@ def test_a_search_that_fails_ends_the_bench(
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_whole_searches_under_load_and_kills_end_alike(capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["--runs", "4", "--trials", "60", "--load", "3", "--kills", "5", "--gate", "--json"]
+    """One left alone, one under load, one killed as well, and one in pieces."""
+    words = ["--runs", "3", "--trials", "60", "--load", "2", "--kills", "5", "--gate", "--json"]
     assert cli.main(["bench", "seed", *words]) == 0
     document = json.loads(capsys.readouterr().out)
     kills = [each["kills"] for each in document["searches"]]
-    assert [each > 0 for each in kills] == [False, False, True, False, True]
+    assert [each > 0 for each in kills] == [False, False, True, True]
     assert all(len(each["trials"]) == 60 for each in document["searches"])
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import resource
+import time
 from pathlib import Path
 
 import numpy as np
@@ -61,7 +63,9 @@ def test_mutants(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("name", models())
-def test_many_mutants(name: str, seed: int, tmp_path: Path) -> None:
+def test_many_mutants(name: str, tmp_path: Path) -> None:
+    """Other ones each time: what these miss today is met by others tomorrow."""
+    seed = int(os.environ.get("MUTANTS_SEED", time.time_ns() % 1_000_000))
+    print(f"MUTANTS_SEED={seed}")
     survives(name, 500, seed, tmp_path)

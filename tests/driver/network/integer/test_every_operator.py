@@ -39,7 +39,7 @@ def test_calls_mean_what_the_operator_means(
 @pytest.mark.slow
 @pytest.mark.parametrize("target", [TARGETS["sim-mul"], PAIRS], ids=lambda target: target.name)
 @pytest.mark.parametrize("operator", STRATEGIES, ids=lambda operator: operator.__name__)
-@settings(max_examples=examples(100), deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(data=st.data())
 def test_calls_mean_what_the_operator_means_on_many(
     operator: type, target: Target, data: st.DataObject
