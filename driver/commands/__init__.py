@@ -39,7 +39,10 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "devices": ("driver.commands.devices", "list the devices of a farm"),
     "top": ("driver.commands.top", "watch what the devices of a farm are doing"),
     "pki": ("driver.commands.pki", "make and rotate the certificates and tokens of a farm"),
-    "targets": ("driver.commands.targets", "list the accelerators that are built in"),
+    "targets": (
+        "driver.commands.targets",
+        "list the accelerators that are built in, or fit one to its measurements",
+    ),
     "vta": ("driver.commands.vta", "look at, run, check and record programs of the accelerator"),
     "doctor": ("driver.commands.doctor", "say what is missing here, and what repairs it"),
 }
@@ -70,10 +73,17 @@ def add_command(commands: Any, name: str, caption: str) -> argparse.ArgumentPars
 
 
 def add_actions(
-    parser: argparse.ArgumentParser, actions: Mapping[str, tuple[str, str]]
+    parser: argparse.ArgumentParser,
+    actions: Mapping[str, tuple[str, str]],
+    *,
+    required: bool = True,
 ) -> list[argparse.ArgumentParser]:
-    """Declare the actions of a command, each a module and its caption, with their options."""
-    several = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    """Declare the actions of a command, each a module and its caption, with their options.
+
+    Args:
+        required: the command does nothing without one.
+    """
+    several = parser.add_subparsers(dest="action", metavar="ACTION", required=required)
     made = []
     for name, (module, caption) in actions.items():
         one = add_command(several, name, caption)

@@ -1,13 +1,24 @@
-"""`tilefarm targets`: the built-in machines, or one as the JSON to start your own from."""
+"""`tilefarm targets`: the built-in machines, one as the JSON to start your own from, or fitted."""
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from tilefarm.errors import SettingsError
 from tilefarm.target import TARGETS, Target, built_in_targets
+
+from driver.commands import add_actions, load
+
+ACTIONS: Final[Mapping[str, tuple[str, str]]] = {
+    "fit": (
+        "driver.commands.targets_actions.fit",
+        "fit the timing of an accelerator to what runs have measured on it",
+    ),
+}
+"""Name of the action: (module, caption)."""
 
 _PLAYED_BY: Final = "sim"
 
@@ -17,6 +28,7 @@ examples:
   tilefarm targets --show sim > mine.json      then: tune --target mine.json
   tilefarm targets --show vta_config.json      the original hardware's file, as a target
   tilefarm targets --show cpu                  this machine's processor
+  tilefarm targets fit RUN -o fitted.json      a board as its own measurements say it is
 
 A target is an accelerator and its host, or a processor alone. `sim` ones are played by the
 simulator on this machine: those without a board in exact cycles, with one as what they predict for
@@ -37,10 +49,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--show", metavar="NAME|FILE.json", help="print one as JSON")
     parser.add_argument("--json", action="store_true", help="one JSON document")
     parser.epilog = _EPILOG
+    add_actions(parser, ACTIONS, required=False)
 
 
 def run(args: argparse.Namespace) -> int:
     """Do it; the exit code."""
+    if args.action is not None and args.show is not None:
+        raise SettingsError(
+            f"--show {args.show}: prints a target, and {args.action} makes one", "one of the two"
+        )
+    if args.action is not None:
+        return load(ACTIONS[args.action][0]).run(args)
     if args.show is not None:
         from driver.targets import usable_target
 

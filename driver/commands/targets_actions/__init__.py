@@ -1,0 +1,1 @@
+"""The actions of `tilefarm targets`: a file each, and what they need."""
