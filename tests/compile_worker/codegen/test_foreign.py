@@ -14,7 +14,7 @@ from kit.kernels.matrices import OF_MATRICES
 from kit.kernels.nests import EXAMPLES, SIM, conv2d, inputs_of, real
 from kit.kernels.runtime_double import outputs_like
 from kit.kernels.schedules import Tiling
-from kit.objects.foreign import MACHINES, Array, Loader, loader
+from kit.objects.foreign import MACHINES, Array, Loader, loader, no_other_linker
 from kit.objects.hosts import ARM
 from tilefarm.artifact import Artifact, Call, CompileJob, ProgramJob
 from tilefarm.dtype import DType
@@ -27,6 +27,7 @@ from compile_worker.compiler import compile_kernel, compile_program
 from compile_worker.ir.interpret import interpret
 from compile_worker.machines.cpu.space import cpu_space
 from compile_worker.te import nest_of
+from device_server.device.elf import Machine, rejection
 
 from .references import ElfFile
 
@@ -77,12 +78,18 @@ FEW = ("conv2d", "dense", "quantize", "quantize_windows", "dequantize", "avg_poo
     [name if name in FEW else pytest.param(name, marks=pytest.mark.slow) for name in EXAMPLES],
 )
 @pytest.mark.parametrize("host", ARM)
-def test_cpu_kernels_do_what_the_interpreter_does(host: str, name: str, loaders: Loaders) -> None:
-    runs = loaders(architecture(ARM[host]))
+def test_cpu_kernels_do_what_the_interpreter_does(
+    host: str, name: str, loaders: Loaders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And a device's gate lets them in, which no other linker than ours has seen."""
     work, target = EXAMPLES[name], replace(SIM, host=ARM[host])
+    with monkeypatch.context() as alone:
+        alone.setattr("compile_worker.codegen.link.shared_object", no_other_linker)
+        artifact = compiled(name, target)
+    assert rejection(artifact.code, Machine.of_triple(target.host.triple)) is None
+    runs = loaders(architecture(ARM[host]))
     arrays = inputs_of(work)
     made = outputs_like({spec.name: (spec.shape, spec.dtype.value) for spec in work.outputs})
-    artifact = compiled(name, target)
     after, _ = runs.call(
         artifact.code, artifact.symbols[0], [*arrays.values(), *made.values()], PROCESSORS[host]
     )

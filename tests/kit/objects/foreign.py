@@ -7,10 +7,11 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import numpy as np
 import numpy.typing as npt
+from tilefarm.target import Host
 
 Array = npt.NDArray[Any]
 
@@ -107,3 +108,8 @@ def loader(name: str, folder: Path) -> Loader:
     command = [machine.compiler, *flags, "-o", str(program), str(SOURCE), "-ldl"]
     subprocess.run(command, check=True)
     return Loader(machine, program)
+
+
+def no_other_linker(code: bytes, host: Host) -> NoReturn:
+    """Put where the system's linker would be started: our own has to do."""
+    raise AssertionError(f"a linker is started for {host}")
