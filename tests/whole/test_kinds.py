@@ -90,6 +90,6 @@ def test_every_kind_compiles_runs_and_is_right(run: Run, case: kinds.Case, seed:
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @given(case=kinds.kinds(), seed=st.integers(0, 1 << 16))
-@settings(max_examples=examples(300), deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_many_of_every_kind(run: Run, case: kinds.Case, seed: int) -> None:
     all_is_right(run, case, seed)

@@ -94,7 +94,7 @@ def test_any_network_on_any_target(
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@settings(max_examples=examples(200), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(target=targets(), case=networks(), activations=SCHEMES, is_wide=st.booleans())
 def test_many_networks_on_many_targets(
     simulators: Simulators,

@@ -60,6 +60,10 @@ def _(a, b, *, by=2.0):
 """
 
 
+HERE = ("--target", "cpu", "--no-ray", "--workers", "1")
+"""Few trials are soon compiled, and a second worker would be longer in starting."""
+
+
 @pytest.fixture
 def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     monkeypatch.chdir(tmp_path)
@@ -73,7 +77,7 @@ def test_an_operator_of_a_plugin_is_searched(
     plugin: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = ["tune-op", "com.example.Product a=6x8 b=8x16 by=3", "--plugin", plugin]
-    assert main([*words, "--target", "cpu", "--trials", "3", "--no-ray"]) == 0
+    assert main([*words, *HERE, "--trials", "3"]) == 0
     said = capsys.readouterr().out
     assert "0 differ from the reference" in said
     assert "3 trials in" in said
@@ -103,7 +107,7 @@ def test_a_pass_of_a_plugin_is_searched_with_and_its_records_are_its_own(
 ) -> None:
     Path("passes.py").write_text(PASSES)
     words = ["tune-op", "com.example.Product a=6x8 b=8x16 by=3", "--plugin", plugin]
-    words += ["--target", "cpu", "--trials", "2", "--no-ray", "--records", "all.sqlite"]
+    words += [*HERE, "--trials", "2", "--records", "all.sqlite"]
     assert main([*words, "--plugin", "passes.py", "--out", "with"]) == 0
     said = capsys.readouterr().out
     assert "every kernel lowered with times" in said
@@ -115,7 +119,7 @@ def test_a_pass_of_a_plugin_is_searched_with_and_its_records_are_its_own(
     assert main([*words, "--out", "without"]) == 0
     assert "records: 0 of 1 workload known, 2 schedules" in capsys.readouterr().out
     given = ["tune", "op:com.example.Product a=6x8 b=8x16 by=3", "--plugin", plugin]
-    given += ["--target", "cpu", "--no-ray", "--schedules", "with/schedules.json"]
+    given += [*HERE, "--schedules", "with/schedules.json"]
     assert main(given) == 2
     assert "needs the pass times of the plugin" in capsys.readouterr().err
 
