@@ -17,7 +17,7 @@ from tilefarm.trust.access import FarmRole
 
 from device_server.tracker.client import TrackerClient
 
-ROTATION_SECONDS: Final = float(os.environ.get("SOAK_SECONDS", "60"))
+ROTATION_SECONDS: Final = float(os.environ.get("SOAK_SECONDS", "20"))
 CLIENTS: Final = int(os.environ.get("SOAK_CLIENTS", "40"))
 """What two cores that others share can shake hands with within a client's second; 200 on idle ones.
 """
