@@ -143,7 +143,7 @@ def test_mutants_of_what_a_compiler_links_are_judged_soon(
         pytest.skip(f"no {tools.compiler}")
     sound = linked(tools, tmp_path)
     assert rejection(sound, machine) is None
-    seed = int(os.environ.get("FUZZ_SEED", time.time_ns() % 1_000_000))
+    seed = int(os.environ.get("FUZZ_SEED", "1"))
     rng, taken, slowest = np.random.default_rng(seed), 0, 0.0
     until, mutants = time.monotonic() + 20, 0
     while time.monotonic() < until:

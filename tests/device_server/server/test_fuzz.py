@@ -202,7 +202,7 @@ def test_no_method_is_upset(target: Target) -> None:
 
 @pytest.mark.slow
 def test_no_method_is_upset_for_a_while(target: Target, capsys: pytest.CaptureFixture[str]) -> None:
-    seed = int(os.environ.get("FUZZ_SEED", time.time_ns() % 1_000_000))
+    seed = int(os.environ.get("FUZZ_SEED", "1"))
     with capsys.disabled():
         print(f"\nFUZZ_SEED={seed}")
         ends = bombard(target, np.random.default_rng(seed), rounds=1_000_000, seconds=20.0)

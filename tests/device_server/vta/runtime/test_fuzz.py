@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -39,5 +38,5 @@ def test_no_stream_crashes_or_hangs_the_simulator() -> None:
 
 @pytest.mark.slow
 def test_no_stream_crashes_or_hangs_the_simulator_for_a_while() -> None:
-    """Streams of another seed each time: what these miss today is met by others tomorrow."""
-    fuzz(int(os.environ.get("FUZZ_SEED", time.time_ns() % 1_000_000)), "--seconds", "20")
+    """Streams of one seed; `FUZZ_SEED` makes others."""
+    fuzz(int(os.environ.get("FUZZ_SEED", "1")), "--seconds", "20")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import resource
-import time
 from pathlib import Path
 
 import numpy as np
@@ -65,7 +64,7 @@ def test_mutants(name: str, tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", models())
 def test_many_mutants(name: str, tmp_path: Path) -> None:
-    """Other ones each time: what these miss today is met by others tomorrow."""
-    seed = int(os.environ.get("MUTANTS_SEED", time.time_ns() % 1_000_000))
+    """The same ones each time; `MUTANTS_SEED` makes others."""
+    seed = int(os.environ.get("MUTANTS_SEED", "2"))
     print(f"MUTANTS_SEED={seed}")
     survives(name, 500, seed, tmp_path)
