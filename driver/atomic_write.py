@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 from pathlib import Path
@@ -16,7 +17,9 @@ def write_atomically(path: Path, content: bytes, *, mode: int = 0o644) -> None:
         OutputError: it cannot be written; `DiskError` where the disk is full.
     """
     try:
-        if path.exists() and not path.is_file() and not path.is_dir():
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if path.exists() and not path.is_file():
             path.write_bytes(content)
             return
         handle, draft = tempfile.mkstemp(dir=path.parent, prefix=_prefix(path))

@@ -64,9 +64,10 @@ def opened(path: Path, schema: Schema, *, read_only: bool, checked: bool = True)
         checked: all of it is read in search of damage, which takes a second for each gigabyte or
             so; else `reading` tells what is found to be damaged later.
     """
-    mode = "ro" if read_only else "rwc"
+    if path.exists() and not path.is_file():  # A pipe would be waited for without an end.
+        raise OutputError(f"{path} is no file", "name a file")
     try:
-        db = sqlite3.connect(f"{path.resolve().as_uri()}?mode={mode}", uri=True, timeout=30.0)
+        db = _connected(path, _mode(path, read_only=read_only))
     except sqlite3.OperationalError as error:
         raise OutputError(f"cannot open {path}: {error}", "choose another place") from None
     try:
@@ -83,7 +84,7 @@ def opened(path: Path, schema: Schema, *, read_only: bool, checked: bool = True)
             migrate(db, schema)
     except sqlite3.OperationalError as error:
         db.close()
-        raise _unwritable(path, error) from None
+        raise (_unreadable if read_only else _unwritable)(path, error) from None
     except sqlite3.DatabaseError as error:
         db.close()
         raise _damaged(path, str(error)) from None
@@ -91,6 +92,32 @@ def opened(path: Path, schema: Schema, *, read_only: bool, checked: bool = True)
         db.close()
         raise
     return db
+
+
+def _mode(path: Path, *, read_only: bool) -> str:
+    """How SQLite is to open a file.
+
+    To read a file with a write-ahead log, SQLite makes one of locks beside it. Where it cannot,
+    because the folder may not be written or the disk is full, and the log holds nothing, the file
+    is read as it is (https://www.sqlite.org/wal.html#read_only_databases).
+    """
+    if not read_only:
+        return "mode=rwc"
+    try:
+        with closing(_connected(path, "mode=ro")) as db:
+            _version(db)
+    except sqlite3.OperationalError as error:
+        log = path.with_name(f"{path.name}-wal")
+        is_whole = not log.exists() or not log.stat().st_size
+        if is_whole and _code(error) in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR):
+            return "mode=ro&immutable=1"
+    except sqlite3.DatabaseError:
+        pass  # What is wrong with it is told where it is opened.
+    return "mode=ro"
+
+
+def _connected(path: Path, mode: str) -> Database:
+    return sqlite3.connect(f"{path.resolve().as_uri()}?{mode}", uri=True, timeout=30.0)
 
 
 def _copied_to_memory(db: Database) -> Database:
@@ -142,7 +169,7 @@ def reading(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.OperationalError as error:
-        raise OutputError(f"cannot read {path}: {error}", "see that it can be read") from None
+        raise _unreadable(path, error) from None
     except sqlite3.DatabaseError as error:
         raise _damaged(path, str(error)) from None
 
@@ -190,12 +217,23 @@ def _version(db: Database) -> int:
     return int(db.execute("PRAGMA user_version").fetchone()[0])
 
 
+def _code(error: sqlite3.Error) -> int:
+    return int(getattr(error, "sqlite_errorcode", 0)) & _PRIMARY_CODE
+
+
+def _unreadable(path: Path, error: sqlite3.OperationalError) -> OutputError:
+    return _failed(f"cannot read {path}: {error}", error, "see that it can be read")
+
+
 def _unwritable(path: Path, error: sqlite3.OperationalError) -> OutputError:
-    what = f"cannot write {path}: {error}"
-    code = getattr(error, "sqlite_errorcode", 0) & _PRIMARY_CODE
-    if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
+    hint = "see that the file can be written, or choose another folder"
+    return _failed(f"cannot write {path}: {error}", error, hint)
+
+
+def _failed(what: str, error: sqlite3.OperationalError, hint: str) -> OutputError:
+    if _code(error) in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
         return DiskError(what, "see that the disk has space; the same command then goes on")
-    return OutputError(what, "see that the file can be written, or choose another folder")
+    return OutputError(what, hint)
 
 
 def _damaged(path: Path, reason: str) -> DamagedError:

@@ -7,7 +7,6 @@ workload and schedule; measured again, the later one stays. So files merge in an
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -24,6 +23,10 @@ from tuner.database import DamagedError, Schema, opened, writing
 
 SCHEMA: Final = 1
 """Of a record as JSON."""
+_LONGEST: Final = float(1 << 63)
+"""Cycles or seconds; a counter of cycles has 64 bits."""
+_LATEST: Final = 253_402_300_800.0
+"""Wall seconds at the end of the year 9999, the last one that has a date."""
 _APPLICATION: Final = 0x746C6673
 _FILE_SCHEMA: Final = Schema(
     (
@@ -88,7 +91,7 @@ class ScheduleRecord:
     def __post_init__(self) -> None:
         if (self.cycles is None) == (self.wall_time is None):
             raise ValueError("either cycles or a wall time must be there")
-        if not 0 < self.cost < math.inf or not 0 <= self.ended < math.inf:
+        if not 0 < self.cost < _LONGEST or not 0 <= self.ended < _LATEST:
             raise ValueError(f"it took {self.cost:g} and ended at {self.ended:g}")
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from tilefarm.documents import read_text
@@ -65,7 +66,7 @@ def _said(given: Iterable[str]) -> Iterable[str]:
         SettingsError: a file cannot be read.
     """
     for words in given:
-        if "=" in words:
+        if not _is_file(words):
             yield words
             continue
         try:
@@ -75,3 +76,13 @@ def _said(given: Iterable[str]) -> Iterable[str]:
         except ValueError as error:
             raise SettingsError(f"{words}: {error}", "a file with an operator a line") from None
         yield from (line.split("#")[0] for line in text.splitlines())
+
+
+def _is_file(words: str) -> bool:
+    """Whether words name a file, or are to: what is there is one, whatever its name looks like."""
+    from driver.network import is_operator
+
+    with suppress(OSError, ValueError):  # Too long for a name, or not one at all.
+        if Path(words).is_file():
+            return True
+    return "=" not in words and not is_operator(words)

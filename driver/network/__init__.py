@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from driver.network.accuracy.promise import DEFAULT_POINTS, Promise
     from driver.network.accuracy.remedies import SHARED_SHIFTS, Remedy
     from driver.network.examples import DEMO_CALIBRATION, DEMO_MODEL, DEMO_TEST
-    from driver.network.examples.operators import OPERATOR_PREFIX, operator_lines
+    from driver.network.examples.operators import OPERATOR_PREFIX, is_operator, operator_lines
     from driver.network.examples.topologies import (
         LARGE_TOPOLOGIES,
         SMALL_TOPOLOGIES,

@@ -92,6 +92,9 @@ def _nearest(task: Task, store: ScheduleStore) -> tuple[Point, str] | None:
 def is_usable(task: Task, record: ScheduleRecord) -> bool:
     """Whether the record's point still means its schedule, and its time can be."""
     point = dict(record.point)
+    domains = {variable.name: variable.domain for variable in task.space.tunables}
+    if any(value not in domains.get(name, (value,)) for name, value in point.items()):
+        return False
     try:
         if task.trace(point).digest != record.trace:
             return False

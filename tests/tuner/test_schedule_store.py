@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import sqlite3
 from collections.abc import Iterator
@@ -116,6 +117,10 @@ def test_a_record_is_read_back(written: ScheduleRecord) -> None:
         ({"cycles": None}, "either cycles or a wall time"),
         ({"wall_time": {"minimum_seconds": 1}}, "not a whole record"),
         ({"ended": -1.0}, "ended at -1"),
+        ({"ended": 1e12}, r"ended at 1e\+12"),
+        ({"ended": 1e300}, r"ended at 1e\+300"),
+        ({"cycles": 10**300}, r"took 1e\+300"),
+        ({"cycles": 10**400}, "not a whole record"),
         ({"point": {"x": "y"}}, "no integer"),
         ({"point": 3}, "not a whole record"),
         ({"target": "nothing"}, "not a SHA-256"),
@@ -168,3 +173,26 @@ def test_other_files_are_left_alone(tmp_path: Path) -> None:
 def test_a_record_has_one_time() -> None:
     with pytest.raises(ValueError, match="either cycles or a wall time"):
         replace(record(), wall_time=TIME)
+
+
+@pytest.mark.parametrize("kind", ["folder", "pipe"])
+def test_what_is_no_file_is_refused_at_once(kind: str, tmp_path: Path) -> None:
+    """A pipe nobody writes to would be waited for without an end."""
+    path = tmp_path / kind
+    path.mkdir() if kind == "folder" else os.mkfifo(path)
+    for read_only in (True, False):
+        with pytest.raises(OutputError, match="is no file"):
+            ScheduleStore(path, read_only=read_only)
+
+
+def test_a_file_is_read_where_nothing_can_be_written_beside_it(tmp_path: Path) -> None:
+    """As on a share that is mounted for reading: SQLite would make a file of locks there."""
+    path = tmp_path / "team.sqlite"
+    with ScheduleStore(path) as store:
+        store.add([record()])
+    unwritable = tmp_path / "unwritable"
+    unwritable.mkdir()
+    (unwritable / path.name).write_bytes(path.read_bytes())
+    (unwritable / f"{path.name}-shm").mkdir()  # root may write to any folder
+    with ScheduleStore(unwritable / path.name, read_only=True) as store:
+        assert list(store.records()) == [record()]

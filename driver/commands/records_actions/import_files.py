@@ -60,6 +60,8 @@ def _read(path: Path, args: argparse.Namespace) -> tuple[list[ScheduleRecord], l
     refused: list[tuple[int, str]] = []
     of_autotvm: list[tuple[int, str]] = []
     for place, line in enumerate(_lines(path), start=1):
+        if not line.strip():
+            continue
         if is_log_line(line):
             of_autotvm.append((place, line))
             continue
@@ -82,7 +84,7 @@ def _lines(path: Path) -> Iterator[str]:
         DataError: it cannot be read, or is no text.
     """
     try:
-        with path.open(encoding="utf-8") as file:
+        with path.open(encoding="utf-8-sig") as file:
             while line := file.readline(_LINE_NBYTES):
                 yield line
     except UnicodeDecodeError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from contextlib import ExitStack
 from pathlib import Path
 
 from tilefarm.plural import plural
@@ -18,12 +19,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Do it; the exit code."""
-    with opened(args.records, read_only=False) as store:
-        others = []
-        for path in args.files:
-            others.append(opened(path, read_only=True))
+    with ExitStack() as files:
+        # All that are read come first: a name that is wrong leaves no new file behind.
+        others = [files.enter_context(opened(path, read_only=True)) for path in args.files]
+        store = files.enter_context(opened(args.records, read_only=False))
         for path, other in zip(args.files, others, strict=True):
-            with other:
-                added = store.add(other.records())
-                print(printable(f"{path}: {plural(added, 'schedule')} added of {len(other)}"))
+            added = store.add(other.records())
+            print(printable(f"{path}: {plural(added, 'schedule')} added of {len(other)}"))
         return 0

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from tilefarm.printable import printable_lines
+from tilefarm.printable import printable
 
 if TYPE_CHECKING:
     from tuner.schedule_store import ScheduleRecord
@@ -41,5 +41,6 @@ def print_table(titles: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Non
     """Rows under titles; nothing in them that a terminal obeys."""
     from driver.report.terminal.text_table import text_table
 
-    for line in text_table(titles, rows):
-        print(printable_lines(line))
+    cells = [tuple(printable(cell) for cell in row) for row in rows]
+    for line in text_table(titles, cells):
+        print(line)

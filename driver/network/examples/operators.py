@@ -33,9 +33,13 @@ EXAMPLE: Final = "gemm m=64 n=64 k=64"
 _SAMPLES: Final = 4
 _MOST: Final = 1 << 28
 """Elements of one tensor: a gigabyte of float32. More is a slip of the pen."""
+_LARGEST: Final = 999_999_999
+"""A size of more digits is a slip of the pen as well."""
 _TITLE: Final = 60
 """Letters of a name for files."""
 _MAY_BE_ZERO: Final = ("pad", "relu")
+_POOLS: Final = ("max_pool2d", "avg_pool2d")
+"""ONNX has no windows of theirs that lie in what is padded alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +71,14 @@ SaidOperator: TypeAlias = OperatorText | PluginOperatorText
 def operators_in(text: str) -> tuple[SaidOperator, ...]:
     """Those of a text, one a line or parted by `;`; a `#` begins a remark, and equal ones are one.
 
+    Each may begin with `op:`, as it does where it stands in place of a model.
+
     Raises:
         SettingsError: one is not understood: which, why, and what could stand there.
     """
     lines = (line.split("#")[0] for line in text.splitlines())
-    said = (part.strip() for line in lines for part in line.split(";"))
+    parts = (part.strip() for line in lines for part in line.split(";"))
+    said = (part.removeprefix(OPERATOR_PREFIX).lstrip() for part in parts)
     found = tuple(dict.fromkeys(_parsed(each) for each in said if each))
     if not found:
         raise SettingsError("no operator is named", f"for example '{EXAMPLE}'")
@@ -82,6 +89,12 @@ def operators_in(text: str) -> tuple[SaidOperator, ...]:
                 "operators of one run have the same batch: give each batch a run of its own",
             )
     return found
+
+
+def is_operator(text: str) -> bool:
+    """Whether a text begins with the word for an operator, whatever follows."""
+    first = text.strip().removeprefix(OPERATOR_PREFIX).split()[:1]
+    return first == [OPERATOR_PREFIX] or any(word in OPERATOR_KINDS for word in first)
 
 
 def operators_title(said: Iterable[SaidOperator]) -> str:
@@ -163,9 +176,10 @@ def _parsed(text: str) -> SaidOperator:
 
 def _size(text: str, key: str, value: str) -> int:
     least = 0 if key in _MAY_BE_ZERO else 1
-    if not re.fullmatch(r"[0-9]{1,9}", value) or int(value) < least:
+    if not re.fullmatch(r"[0-9]{1,9}", value) or not least <= int(value) <= _LARGEST:
         raise SettingsError(
-            f"{printable(text)}: {key}={printable(value)} is no whole number from {least}",
+            f"{printable(text)}: {key}={printable(value)} is no whole number from {least}"
+            f" to {_LARGEST:,}",
             f"{key}={max(least, 1)}",
         )
     return int(value)
@@ -178,6 +192,10 @@ def _check(said: OperatorText) -> None:
         raise SettingsError(
             f"{said}: {plural(groups, 'group')} do not divide its channels",
             "groups that divide ci and co",
+        )
+    if said.operator in _POOLS and sizes["pad"] >= sizes["kernel"]:
+        raise SettingsError(
+            f"{said}: its pad is as large as its window", f"pad={sizes['kernel'] - 1}, or less"
         )
     if min(graph.output) < 1:
         raise SettingsError(

@@ -5,6 +5,7 @@ Each input is an activation of the shape that is said, each attribute a number.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -31,7 +32,7 @@ class PluginOperatorText:
 
     def __str__(self) -> str:
         shapes = (f"{name}={'x'.join(map(str, shape))}" for name, shape in self.shapes)
-        return " ".join([self.label, *shapes, *(f"{k}={v:g}" for k, v in self.numbers)])
+        return " ".join([self.label, *shapes, *(f"{k}={_in_words(v)}" for k, v in self.numbers)])
 
     @property
     def batch(self) -> int:
@@ -85,7 +86,7 @@ def plugin_operator_in(text: str) -> PluginOperatorText:
         return PluginOperatorText(
             label,
             tuple((name, _shape(said[name])) for name in operator.parameters),
-            tuple((name, float(said[name])) for name in operator.attributes if name in said),
+            tuple((name, _number(said[name])) for name in operator.attributes if name in said),
         )
     except ValueError as error:
         raise SettingsError(f"{printable(text)}: {printable(str(error))}", hint) from None
@@ -95,3 +96,16 @@ def _shape(said: str) -> Shape:
     if not re.fullmatch(r"[1-9][0-9]{0,8}(x[1-9][0-9]{0,8})*", said):
         raise ValueError(f"{said!r} is no shape")
     return tuple(map(int, said.split("x")))
+
+
+def _number(said: str) -> float:
+    number = float(said)
+    if not math.isfinite(number):
+        raise ValueError(f"{said!r} is no finite number")
+    return number
+
+
+def _in_words(number: float) -> str:
+    """Short where that says it, else all its digits: operators are told apart by their words."""
+    short = f"{number:g}"
+    return short if float(short) == number else repr(number)

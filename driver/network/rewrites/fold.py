@@ -121,7 +121,11 @@ def without_idle_nodes(graph: Graph) -> Graph:
 def _idle(graph: Graph) -> dict[str, GraphNode]:
     """Nodes that do nothing, by their results; none reads another one's."""
     idle: dict[str, GraphNode] = {}
+    inputs = {each.name for each in graph.inputs}
+    outputs = {output.tensor for output in graph.outputs}
     for node in graph.nodes:
+        if node.inputs[0] in inputs and node.output in outputs:
+            continue  # an output is never the input itself
         if node.inputs[0] not in idle and _does_nothing(node, graph):
             idle[node.output] = node
     return idle
@@ -213,10 +217,6 @@ def _replacement(
 
 
 def _does_nothing(node: GraphNode, graph: Graph) -> bool:
-    if node.inputs[0] in {i.name for i in graph.inputs} and node.output in {
-        output.tensor for output in graph.outputs
-    }:
-        return False  # an output is never the input itself
     match node.op:
         case ir.Reshape():
             return graph.shapes[node.inputs[0]] == graph.shapes[node.output]

@@ -215,25 +215,29 @@ def _record(line: LogLine, target: Target) -> ScheduleRecord:
         raise LineError(f"no schedule here chooses {_words(line.choice)}")
     tunables = {variable.name for variable in made.space.tunables}
     times = sorted(line.seconds)
-    median = times[len(times) // 2]
-    return ScheduleRecord(
-        target=target.digest,
-        target_name=target.name,
-        workload=workload,
-        trace=made.trace(same[0]).digest,
-        point=tuple(sorted((name, value) for name, value in same[0].items() if name in tunables)),
-        wall_time=WallTime(
-            minimum_seconds=times[0],
-            p10_seconds=times[0],
-            median_seconds=median,
-            p90_seconds=times[-1],
-            calls=1,
-            regions=len(times),
-        ),
-        device=line.board,
-        version="AutoTVM",
-        ended=line.ended,
-    )
+    try:
+        return ScheduleRecord(
+            target=target.digest,
+            target_name=target.name,
+            workload=workload,
+            trace=made.trace(same[0]).digest,
+            point=tuple(
+                sorted((name, value) for name, value in same[0].items() if name in tunables)
+            ),
+            wall_time=WallTime(
+                minimum_seconds=times[0],
+                p10_seconds=times[0],
+                median_seconds=times[len(times) // 2],
+                p90_seconds=times[-1],
+                calls=1,
+                regions=len(times),
+            ),
+            device=line.board,
+            version="AutoTVM",
+            ended=line.ended,
+        )
+    except ValueError as error:
+        raise LineError(str(error)) from None
 
 
 def _words(choice: TemplateChoice) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -130,3 +131,35 @@ def test_a_second_run_begins_with_what_the_first_one_found(
     )
     (before,), (after,) = first["workloads"], second["workloads"]
     assert (after["trials"], after["best_cycles"]) == (1, before["best_cycles"])
+
+
+def test_a_file_of_an_editor_is_imported(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("edited.jsonl").write_bytes(f"\ufeff{record(7).to_json()}\r\n \r\n\r\n".encode())
+    assert records("import", "edited.jsonl") == 0
+    assert capsys.readouterr().out == "1 schedule added, 0 known or older\n"
+
+
+def test_no_record_makes_rows_of_its_own(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with ScheduleStore(file) as store:
+        store.add([replace(record(8), target_name="sim\nconv2d", device="\x1b[2J\n")])
+    for action, rows in (("list", 3), ("show", 5)):
+        assert records(action) == 0
+        said = capsys.readouterr().out
+        assert len(said.splitlines()) == rows + (action == "list")
+        assert "\x1b" not in said
+
+
+def test_the_file_of_records_is_never_lost_under_its_export(
+    file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("link").symlink_to(file)
+    for out in (str(file), "link"):
+        assert records("export", out) == 2
+        assert "the file of records itself" in capsys.readouterr().err
+    with ScheduleStore(file) as store:
+        assert len(store) == 3
+
+
+def test_a_merge_of_what_is_not_there_makes_no_file(file: Path) -> None:
+    assert records("merge", str(file), "absent", "--records", "new.sqlite") == 2
+    assert not Path("new.sqlite").exists()

@@ -26,7 +26,22 @@ def test_a_file_of_operators_is_tuned(
     assert (tmp_path / "tilefarm-out" / "2_operators" / "program").is_dir()
 
 
-@pytest.mark.parametrize("words", ["absent.txt", ".", "gemm m=2", "nonsense=1"])
+def test_a_file_is_one_whatever_its_name_looks_like(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("batch=1.txt", "gemm"):
+        Path(name).write_bytes(b"\xef\xbb\xbfop:gemm m=8\tn=0 k=16\r\n")
+        assert main(["tune-op", name]) == 2
+        assert "n=0 is no whole number from 1" in capsys.readouterr().err
+
+
+def test_the_word_alone_says_what_else_it_needs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["tune-op", "softmax"]) == 2
+    assert "softmax: lacks n\n  try: softmax takes n=" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", ["absent.txt", ".", "", "gemm m=2", "nonsense=1", "a=b" * 2000])
 def test_what_cannot_be_tuned_is_refused(
     words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -162,6 +177,8 @@ def test_show_says_which_rules_made_its_space(
         ("com.example.Product a=6x8 b=8x16 b=8x16", "says what it does not take, or twice"),
         ("com.example.Product a=6x8 b=8y16", "'8y16' is no shape"),
         ("com.example.Product a=6x8 b=8x16 by=much", "could not convert"),
+        ("com.example.Product a=6x8 b=8x16 by=nan", "'nan' is no finite number"),
+        ("com.example.Product a=6x8 b=8x16 by=1e999", "'1e999' is no finite number"),
         ("com.example.Product a=6x8 b=8", "shape fails: IndexError"),
         ("com.example.Product a=6x8 b=9x16", "numpy fails: ValueError"),
         ("com.example.Other a=6x8", "no operator com.example.Other is known"),

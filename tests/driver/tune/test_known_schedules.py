@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pytest
 from kit.search.stand_ins import toy_task
 from tilefarm.digest import Digest
 from tilefarm.measurement import Status, Trial
@@ -70,6 +71,19 @@ def test_the_best_that_means_the_same_is_taken(tmp_path: Path) -> None:
         "1 of 2 workloads known, 1 near to others that are,"
         " 2 schedules of other spaces or times left out"
     )
+
+
+@pytest.mark.parametrize("value", [-1, 0, 7, 2**31, 2**70])
+def test_a_point_outside_its_space_is_left_out(tmp_path: Path, value: int) -> None:
+    """No choice has such a value: it is looked up nowhere."""
+    (good,) = _records(tmp_path, _trial(_points()[0], 900))
+    odd = [
+        replace(good, point=tuple((name, value) for name, _ in good.point)),
+        replace(good, trace=Digest.of(b"z"), point=(*good.point, ("nothing", value))),
+    ]
+    with ScheduleStore(tmp_path / "team.sqlite") as store:
+        store.add(odd)
+        assert str(known_schedules(TASKS, store)).startswith("0 of 2 workloads known")
 
 
 def test_records_of_another_target_are_none(tmp_path: Path) -> None:

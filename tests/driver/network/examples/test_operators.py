@@ -86,6 +86,9 @@ def test_the_same_words_are_the_same_bytes(tmp_path: Path) -> None:
         ("gemm m=999999 n=999999 k=3", "a tensor has"),
         ("gemm m=2 n=2 k=2 batch=2; softmax n=5", "another batch than"),
         ("gemm\x1b[2J m=2", r"gemm\x1b[2J"),
+        ("gemm m=1 n=1 k=9999999999", "k=9999999999 is no whole number from 1 to 999,999,999"),
+        ("max_pool2d c=4 h=4 w=4 pad=3", "its pad is as large as its window"),
+        ("avg_pool2d c=4 h=4 w=4 kernel=1 pad=9", "its pad is as large as its window"),
     ],
 )
 def test_what_is_not_understood_is_said(text: str, what: str) -> None:

@@ -122,6 +122,14 @@ def test_times_that_are_those_of_another_line_are_refused() -> None:
     assert (refused.line, refused.why) == (22, "its times are those of line 17")
 
 
+@pytest.mark.parametrize("ended", ["-5", "1e999", "1e300"])
+def test_a_line_of_an_impossible_day_is_refused_and_the_others_are_kept(ended: str) -> None:
+    odd = json.dumps(document()).replace("1553127163.5", ended)
+    records, (refused,) = records_of_log([(1, odd), (2, json.dumps(document()))], PYNQ)
+    assert len(records) == 1
+    assert (refused.line, refused.why) == (1, f"it took 0.0057 and ended at {float(ended):g}")
+
+
 @pytest.mark.parametrize("text", ["", "hello", "3", "[]", "{}", '{"schema": 1}'])
 def test_other_lines_are_none_of_autotvm(text: str) -> None:
     assert not is_log_line(text)
