@@ -38,7 +38,8 @@ class Continued:
     Attributes:
         search: its number in the records.
         known: the earlier trials of each task, as they were asked for.
-        seeds: points that it begins with, by task.
+        seeds: points that it begins with, by task, and None for those that began without; where
+            the folder was searched with other options, those of its tasks as well.
         near: tasks whose points are those of other workloads.
         is_another: they were asked for under other settings.
     """
@@ -46,7 +47,7 @@ class Continued:
     session: TuningSession
     search: int
     known: Mapping[str, list[Trial]]
-    seeds: Mapping[str, Point]
+    seeds: Mapping[str, Point | None]
     near: frozenset[str] = frozenset()
     is_another: bool = False
 
@@ -89,8 +90,9 @@ def continued(
 
     Args:
         least_gain: as of `TuningSession`.
-        seeds: good points of other runs, by task; those with which the folder was searched first
-            stay, so that what a run adds to the records of all does not turn its own order.
+        seeds: good points of other runs, by task; those with which a task of the folder was
+            searched first stay, so that what a run adds to the records of all does not turn its
+            own order.
         near: the tasks whose points were good for workloads that are near to them.
         lookahead: candidates out at most; None: what the folder was searched with, or the usual.
     """
@@ -103,14 +105,12 @@ def continued(
 
     before = next((run.description for run in reversed(store.runs())), {})
     wanted = Lookahead(lookahead or int(str(before.get(LOOKAHEAD) or USUAL.most)))
-    if kept := _kept_seeds(before):
-        seeds, near = kept, [*map(str, _kept_near(before))]
-    seeds, is_near = seeds or {}, frozenset(near)
+    begins, is_near = _seeds(tasks, before, seeds or {}, near)
 
     def session(search: int) -> TuningSession:
         return TuningSession(
             {
-                name: _searched(task, seeds.get(name), name in is_near)
+                name: _searched(task, begins.get(name), name in is_near)
                 for name, task in tasks.items()
             },
             trials=trials,
@@ -134,22 +134,37 @@ def continued(
     if all(key in ours for key, place in places.items() if place.search == last):
         with contextlib.suppress(OtherOrderError):
             return Continued(
-                session=session(last), search=last, known=known, seeds=seeds, near=is_near
+                session=session(last), search=last, known=known, seeds=begins, near=is_near
             )
     return Continued(
         session=session(last + 1),
         search=last + 1,
         known=known,
-        seeds=seeds,
+        seeds=begins,
         near=is_near,
         is_another=True,
     )
 
 
-def _kept_seeds(description: Mapping[str, object]) -> Mapping[str, Point]:
-    """The seeds of a run, by its description; versions that had none wrote nothing."""
-    kept = description.get(SEEDS)
-    return kept if isinstance(kept, dict) else {}
+def _seeds(
+    tasks: Mapping[str, Task],
+    before: Mapping[str, object],
+    found: Mapping[str, Point],
+    near: Collection[str],
+) -> tuple[Mapping[str, Point | None], frozenset[str]]:
+    """What each task begins with, and which of these are of other workloads.
+
+    Args:
+        before: what describes the folder's last run; versions that had no seeds wrote nothing.
+        found, near: what the records of all say by now.
+    """
+    kept = before.get(SEEDS)
+    first = kept if isinstance(kept, dict) else {}
+    if not first and not found:
+        return {}, frozenset()
+    was_near = {*map(str, _kept_near(before))}
+    new = {name: found.get(name) for name in tasks if name not in first}
+    return {**new, **first}, frozenset({*(was_near & first.keys()), *(new.keys() & {*near})})
 
 
 def _kept_near(description: Mapping[str, object]) -> Collection[object]:

@@ -134,10 +134,15 @@ def records_of(
                 )
 
 
-def success(known: Mapping[str, Point], tasks: Mapping[str, Task], store: TrialStore) -> str:
-    """How good what was known is beside all that the folder has by now; "" if nothing was."""
+def success(known: Mapping[str, Point | None], tasks: Mapping[str, Task], store: TrialStore) -> str:
+    """How good what was known is beside all that the folder has by now; "" if nothing was.
+
+    What was known of tasks that the folder had under other options says nothing of these.
+    """
     behind = []
     for name, point in known.items():
+        if point is None or name not in tasks:
+            continue
         task = tasks[name]
         trials = trials_of(task, store)
         costs = [trial.cost for trial in trials if trial.cost is not None]

@@ -170,7 +170,7 @@ def _announce(
         "model": prepared.files.model_digest.hex,
         "seed": context.settings.seed,
         LOOKAHEAD: session.lookahead.most,
-        SEEDS: {name: dict(point) for name, point in earlier.seeds.items()},
+        SEEDS: {name: point and dict(point) for name, point in earlier.seeds.items()},
         NEAR: sorted(earlier.near),
     }
     store.begin_run(context.run_id, description, begun=context.clock.wall_seconds())

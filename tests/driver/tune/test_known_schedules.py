@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from tilefarm.measurement import Status, Trial
 from tilefarm.space import Point
 from tilefarm.target import TARGETS
 
+from driver.campaign.measuring import Task
 from driver.campaign.tasks import task_of
 from driver.program.vta.layers import BIASED, RESNET18
 from driver.tune.continued import NEAR, SEEDS, continued
@@ -150,7 +151,7 @@ def test_a_folder_keeps_the_seeds_that_it_began_with(tmp_path: Path) -> None:
                 seeds={FIRST.name: seed},
                 near=near,
             )
-            kept = {name: dict(point) for name, point in begun.seeds.items()}
+            kept = {name: point and dict(point) for name, point in begun.seeds.items()}
             description = {SEEDS: kept, NEAR: [*begun.near]}
             store.begin_run(f"run {len(store.runs())}", description, begun=0.0)
             asked = begun.session.ask(5)
@@ -159,3 +160,36 @@ def test_a_folder_keeps_the_seeds_that_it_began_with(tmp_path: Path) -> None:
 
         assert session(fast) == dict(FIRST.choice(fast))
         assert session(slow, near=[FIRST.name]) == dict(FIRST.choice(fast))
+
+
+def test_tasks_that_options_bring_or_take_away_leave_the_seeds_of_the_others(
+    tmp_path: Path,
+) -> None:
+    """As where a plugin's script is another one by now, or weights have 16 bits."""
+    slow, fast = _points()
+    third = toy_task(3, 720)
+    odd = {SECOND.name: SECOND, third.name: third}
+    with TrialStore(tmp_path / "records.sqlite") as store:
+
+        def seeds(tasks: Mapping[str, Task], found: Mapping[str, Point]) -> dict[str, object]:
+            begun = continued(
+                tasks,
+                store,
+                trials=0,
+                proposer="guided",
+                seed=1,
+                lookahead=None,
+                seeds=found,
+                near=[*found],
+            )
+            description = {SEEDS: begun.seeds, NEAR: [*begun.near]}
+            store.begin_run(f"run {len(store.runs())}", description, begun=0.0)
+            assert success(begun.seeds, tasks, store) == ""
+            assert begun.near == {name for name, point in begun.seeds.items() if point is not None}
+            return dict(begun.seeds)
+
+        first = {FIRST.name: fast, SECOND.name: None}
+        assert seeds(TASKS, {FIRST.name: fast}) == first
+        other = {FIRST.name: slow, SECOND.name: slow, third.name: slow}
+        assert seeds(odd, other) == {**first, third.name: slow}
+        assert seeds(TASKS, other) == {**first, third.name: slow}
