@@ -19,11 +19,14 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 from tilefarm.errors import SettingsError
+from tilefarm.printable import printable
 
 from compile_worker.te.script import Script, script
 
@@ -93,9 +96,16 @@ def custom_operator(
         flat: the script sees every tensor as one axis.
 
     Raises:
-        SettingsError: the domain is one whose operators are defined elsewhere.
+        SettingsError: the domain is one whose operators are defined elsewhere, or one of the words
+            is no name; or a number of the script is none.
         ScriptError: the function is no script.
     """
+    for word in (domain, name):
+        if not isinstance(word, str) or not re.fullmatch(r"[\w.-]*", word) or word == name == "":
+            raise SettingsError(
+                f"{printable(repr(word))} is no name of an operator or a domain",
+                "letters, digits, points and dashes, as ONNX files have them",
+            )
     if is_defined_elsewhere(domain):
         raise SettingsError(
             f"{domain or 'ai.onnx'}.{name}: operators of that domain are defined elsewhere",
@@ -109,8 +119,8 @@ def custom_operator(
             name=name,
             stage=stage,
             text=_text(stage),
-            defaults=_defaults(function),
-            outer=_numbers_outside(stage),
+            defaults=_finite(f"{domain}.{name}", _defaults(function)),
+            outer=_finite(f"{domain}.{name}", _numbers_outside(stage)),
             shape=shape,
             is_flat=flat,
         )
@@ -132,7 +142,7 @@ def _text(stage: Script) -> str:
     return ast.unparse(tree)
 
 
-def _defaults(function: Callable[..., None]) -> dict[str, float]:
+def _defaults(function: Callable[..., None]) -> dict[str, object]:
     given = inspect.signature(function).parameters.values()
     return {
         each.name: each.default for each in given if each.default is not inspect.Parameter.empty
@@ -147,3 +157,21 @@ def _numbers_outside(stage: Script) -> dict[str, float]:
         for name, value in stage.outer.items()
         if name in used and isinstance(value, int | float)
     }
+
+
+def _finite(label: str, numbers: Mapping[str, object]) -> dict[str, float]:
+    """The numbers, which go into a workload, and so into JSON.
+
+    Raises:
+        SettingsError: one is no number of float64.
+    """
+    found: dict[str, float] = {}
+    for name, value in numbers.items():
+        if not isinstance(value, int | float):
+            raise SettingsError(f"{label}: {name} is no number", "a number, or none at all")
+        if not abs(value) <= sys.float_info.max:
+            raise SettingsError(
+                f"{label}: {name} is no finite number", "for an infinity a large one, as 3.4e38"
+            )
+        found[name] = value
+    return found

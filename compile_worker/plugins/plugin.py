@@ -133,6 +133,7 @@ def _run(named: str, text: bytes) -> ModuleType:
     require_short(named, len(text))
     module = ModuleType(f"tilefarm_plugin_{Digest.of(text).short}")
     module.__file__ = named
+    sys.modules[module.__name__] = module  # Dataclasses and the like look for theirs there.
     module.__dict__["print"] = _print
     try:
         code = compile(text, named, "exec", dont_inherit=True)
@@ -165,7 +166,10 @@ def _print(*words: object, **how: Any) -> None:
 
 
 def _unloadable(named: str, error: BaseException) -> SettingsError:
-    return SettingsError(
-        f"--plugin: {named} cannot be loaded: {failure(error, named)}",
-        f"`python {named}` shows where it fails" if named.endswith(".py") else "see its package",
-    )
+    if isinstance(error, ModuleNotFoundError):
+        hint = "install it; of what lies beside a plugin nothing is imported: put it into the file"
+    elif named.endswith(".py"):
+        hint = f"`python {named}` shows where it fails"
+    else:
+        hint = "see its package"
+    return SettingsError(f"--plugin: {named} cannot be loaded: {failure(error, named)}", hint)

@@ -81,6 +81,8 @@ def _numbers(operator: CustomOperator, call: OnnxCall) -> dict[str, float]:
         if isinstance(value, bool) or not isinstance(value, int | float):
             why = "is missing" if value is None else "is no number"
             raise RefusedError(f"attribute {name!r} {why}")
+        if not math.isfinite(value):
+            raise RefusedError(f"attribute {name!r} is {value}, no finite number")
         found[name] = value
     return found
 

@@ -177,6 +177,7 @@ SAME = helper.make_node("Same", ["x"], ["y"], name="s", domain="com.example")
         (FLAT.replace("flat=True", "shape=lambda x: exit(3)"), SAME, "shape fails: SystemExit"),
         (FLAT.replace("flat=True", "shape=lambda x: (1 << 40,)"), SAME, "the plugin's shape says"),
         (SMOOTH, smoothing(), "attribute 'gain' is missing"),
+        (SMOOTH, smoothing(gain=float("nan")), "attribute 'gain' is nan, no finite number"),
         (SMOOTH, smoothing(gain=1.0, bend=2.0), "has no attribute bend"),
         (SMOOTH.replace("(*x[:2],", "(9, *x[:2],"), smoothing(gain=1.0), "the plugin's"),
         (SMOOTH.replace("x[2] - k[0] + 1", "x[9]"), smoothing(gain=1.0), "shape fails: IndexError"),
@@ -249,6 +250,12 @@ TWICE = FLAT + FLAT.removeprefix(HEAD).replace("def same", "def other")
         (HEAD + RELU + BODY, "defined elsewhere"),
         (HEAD + RELU.replace('""', '"ai.onnx.ml"') + BODY, "defined elsewhere"),
         (HEAD + '@custom_operator("a.b", "C")\ndef f(*x):\n    pass\n', "named parameters"),
+        (HEAD + RELU.replace('""', '"a b"') + BODY, "'a b' is no name of an operator"),
+        (HEAD + RELU.replace('"", "Relu"', '"a", 3') + BODY, "3 is no name"),
+        (HEAD + RELU.replace('"", "Relu"', '"a", ""') + BODY, "'' is no name"),
+        (SMOOTH.replace("gain: float", "gain: float = 'two'"), "gain is no number"),
+        (SMOOTH.replace("gain: float", "gain: float = 10**400"), "gain is no finite number"),
+        (f"LOW = float('-inf')\n{FLAT}".replace("= x[i]", "= LOW"), "LOW is no finite number"),
         (TWICE, "declares com.example.Same twice"),
         (PASS, "declares a Pass, and its place is not said"),
     ],
@@ -262,6 +269,20 @@ def test_a_file_that_is_no_plugin_is_one_line(
     assert "\n" not in raised.value.what
     assert raised.value.hint
     assert not loaded_plugins()
+
+
+def test_a_class_that_looks_for_its_module_is_made(tmp_path: Path) -> None:
+    """As a dataclass does that has its types as text."""
+    data = "from dataclasses import dataclass\n\n@dataclass\nclass A:\n    x: int = 3\n\n"
+    load_plugin(plugin(tmp_path, f"from __future__ import annotations\n{data}{FLAT}"))
+    assert [len(each.operators) for each in loaded_plugins()] == [1]
+
+
+def test_a_module_beside_a_plugin_is_said_to_be_no_part_of_it(tmp_path: Path) -> None:
+    (tmp_path / "beside.py").write_text("x = 1")
+    with pytest.raises(SettingsError, match="No module named 'beside'") as raised:
+        load_plugin(plugin(tmp_path, f"import beside\n{FLAT}"))
+    assert "put it into the file" in raised.value.hint
 
 
 def test_a_file_that_is_no_text_is_one_line(tmp_path: Path) -> None:
