@@ -150,7 +150,8 @@ def _softmax(x: FloatArray, axis: int, *, log: bool) -> FloatArray:
 def _scaled(op: ir.ScaleSums, sums: FloatArray) -> FloatArray:
     lanes = (-1, *(1,) * (sums.ndim - 2))
     whole = sums / np.float32(op.step or 1) + op.bias.reshape(lanes)
-    return np.asarray(whole * op.scale.reshape(lanes), np.float32)
+    with np.errstate(over="ignore"):
+        return np.asarray(whole * op.scale.reshape(lanes), np.float32)
 
 
 _EXTREMES: Final = {"max": np.maximum, "min": np.minimum}

@@ -79,7 +79,9 @@ class Grid:
 
         They come in the type `held`.
         """
-        steps = np.rint(np.asarray(reals, np.float32) / np.float32(self.scale)).astype(np.float64)
+        with np.errstate(over="ignore"):
+            steps = np.rint(np.asarray(reals, np.float32) / np.float32(self.scale))
+        steps = steps.astype(np.float64)
         clipped = np.clip(steps + self.zero, *self.ends)
         return np.asarray(clipped, self.held)
 

@@ -28,6 +28,8 @@ from driver.network.quantize.scales import ScaleGroups
 _STEPS: Final = BOUNDS["uint8"][1]
 _MOST_BIAS: Final = 1 << 30
 """In steps of its sums: those of products with 8 bits, of up to 2^16 of them, leave int32 never."""
+_TINY: Final = float(np.finfo(np.float32).tiny)
+"""Below it float32 loses digits, down to none: what has smaller steps is zero, on every machine."""
 _MOVES: Final = (ir.Concat, ir.Gather, ir.MaxPool2d, ir.Reshape, ir.Slice)
 _IN_FLOAT: Final = (ir.Softmax, ir.Take)
 """Operators that have no form in integers, wherever they are."""
@@ -90,7 +92,9 @@ def _grids(
 
 def _over(lo: float, hi: float) -> Grid:
     """The finest grid of uint8 from lo to hi, with 0."""
-    scale = float(np.float32((hi - lo) / _STEPS)) or 1.0
+    scale = float(np.float32((hi - lo) / _STEPS))
+    if scale < _TINY:
+        scale = 1.0
     return Grid(scale, min(max(round(-lo / scale), 0), _STEPS), "uint8")
 
 
@@ -144,7 +148,8 @@ class _Rounding:
         lanes = (-1, *(1,) * (op.weight.ndim - 1))
         largest = np.abs(op.weight).reshape(len(op.weight), -1).max(axis=1, initial=0)
         scale = np.maximum(largest / INT8_MAX, np.abs(op.bias) / (step * _MOST_BIAS))
-        scale = np.where(scale > 0, scale, 1).astype(np.float32)
+        is_zero = np.minimum(scale, step * scale) < _TINY
+        scale = np.where(is_zero, 1 / max(float(step), 1.0), scale).astype(np.float32)
         whole = np.clip(np.rint(op.weight / scale.reshape(lanes)), -INT8_MAX, INT8_MAX)
         sums = ir.ScaleSums(
             bias=np.rint(op.bias.astype(np.float64) / (step * scale)).astype(np.int32),

@@ -33,6 +33,19 @@ def test_reals_are_rounded_half_to_even_and_saturated() -> None:
     assert (grid.lo, grid.hi) == (-1.5, 6.0)
 
 
+@pytest.mark.parametrize("scale", [1e-42, 1.0, 3e38])
+def test_what_float32_cannot_divide_ends_at_the_grid_without_a_warning(scale: float) -> None:
+    reals = np.array([-3e38, -0.0, 3e38, np.inf, -np.inf], np.float32)
+    at = 255 if scale < 1e38 else 101
+    assert Grid(scale, 100, "uint8").integers(reals).tolist() == [
+        0 if at == 255 else 99,
+        100,
+        at,
+        255,
+        0,
+    ]
+
+
 @pytest.mark.parametrize(("dtype", "lowest"), [("int64", -(1 << 53)), ("uint64", 0)])
 def test_wide_integers_end_where_float64_has_not_all_of_them(dtype: str, lowest: int) -> None:
     back = Grid(1.0, 0, dtype).integers(np.array([-1e30, 1e30], np.float32))

@@ -20,6 +20,7 @@ from driver.network.graph.ir import (
     Graph,
     MaxPool2d,
     Reshape,
+    ScaleSums,
     Softmax,
     Unary,
 )
@@ -130,6 +131,22 @@ def test_dead_channels_and_large_biases_have_steps_that_hold_them() -> None:
     exact = run_float(graph, data)["out0"]
     found = run_integer(in_onnx_arithmetic(with_fake_quantization(graph, data)), data)["out0"]
     assert np.abs(found - exact).max() < 3e4 / 255
+
+
+@pytest.mark.parametrize(
+    ("of_data", "of_weights"), [(1, 1e-42), (1e-44, 1), (1e30, 1e-45), (1e-30, 1e-30)]
+)
+def test_what_float32_has_no_digits_for_is_zero(of_data: float, of_weights: float) -> None:
+    """Steps of 0 would make NaN, which is another integer on every machine."""
+    made = Builder((1, 2))
+    layer = dense(RNG, 2, 3)
+    layer.weight[:] = np.sign(layer.weight) * np.float32(of_weights)
+    layer.bias[:] = 0
+    graph = made.graph(made.put(replace(layer, lo=-np.inf, hi=np.inf), "x"))
+    data = {"x": RNG.standard_normal((8, 2)).astype(np.float32) * np.float32(of_data)}
+    rounded = with_fake_quantization(graph, data)
+    assert all(each.op.scale.min() > 0 for each in rounded.nodes if isinstance(each.op, ScaleSums))
+    assert not run_integer(in_onnx_arithmetic(rounded), data)["out0"].any()
 
 
 def test_inputs_of_integers_are_on_their_own_grid() -> None:
