@@ -7,6 +7,7 @@ import os
 import tempfile
 from pathlib import Path
 
+from tilefarm.errors import SettingsError
 from tilefarm.system_errors import unwritable
 
 
@@ -35,6 +36,16 @@ def write_atomically(path: Path, content: bytes, *, mode: int = 0o644) -> None:
             raise
     except OSError as error:
         raise unwritable(path, error) from None
+
+
+def require_another(out: Path, read: Path) -> None:
+    """Nothing if what is written leaves a file alone that is read.
+
+    Raises:
+        SettingsError: it would be lost.
+    """
+    if out.exists() and read.exists() and out.samefile(read):
+        raise SettingsError(f"{out}: is {read}, which would be lost", "name another file")
 
 
 def drafts(path: Path) -> list[Path]:

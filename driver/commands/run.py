@@ -13,6 +13,7 @@ from tilefarm.plural import plural
 from tilefarm.printable import printable
 from tilefarm.quiet import quiet_libraries
 
+from driver.atomic_write import require_another
 from driver.commands.options.farm import add_device_options, farm_settings
 from driver.farm.settings import FarmSettings
 
@@ -60,6 +61,8 @@ def run(args: argparse.Namespace) -> int:
     from driver.program.profile import require_entries
     from driver.program.running import write_answers
 
+    if args.out is not None:
+        require_another(args.out, args.input)
     program = read_program(args.program)
     if args.profile:
         require_entries(program)

@@ -8,11 +8,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tilefarm.errors import SettingsError
 from tilefarm.plural import plural
 from tilefarm.printable import printable
 
-from driver.atomic_write import write_atomically
+from driver.atomic_write import require_another, write_atomically
 from driver.commands.records_actions.choosing import (
     add_choice,
     is_wanted,
@@ -49,20 +48,12 @@ def run(args: argparse.Namespace) -> int:
         if args.out == "-":
             sys.stdout.write(text)
             return 0
-        _require_another(Path(args.out), args.records)
+        require_another(Path(args.out), args.records)
         write_atomically(Path(args.out), text.encode())
         print(printable(f"{plural(len(lines), 'schedule')} written to {args.out}"))
         if len(lines) < len(found):
             print(f"{len(found) - len(lines)} left out: AutoTVM's template has no such choices")
         return 0
-
-
-def _require_another(out: Path, records: Path) -> None:
-    """Raises `SettingsError` where the file of records would be lost under what is written."""
-    if out.exists() and out.samefile(records):
-        raise SettingsError(
-            f"{out}: is the file of records itself, which would be lost", "name another file"
-        )
 
 
 def _log_lines(args: argparse.Namespace, found: Iterable[ScheduleRecord]) -> Iterator[str]:

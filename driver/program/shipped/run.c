@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum { INPUTS = @INPUTS@, OUTPUTS = @OUTPUTS@, FIRST = 2, BUFFERS = FIRST + INPUTS + OUTPUTS };
 enum { LIBRARIES = @LIBRARIES@ }; /* to be named: none for a processor alone */
@@ -40,7 +41,12 @@ static void *may_find(void *code, const char *name) {
 static void *need_file(const char *path, size_t size, uint32_t sum) {
   uint32_t low = 1, high = 0;
   unsigned char *content = need(malloc(size + 1), "memory");
-  FILE *file = need(fopen(path, "rb"), path);
+  FILE *file = fopen(path, "rb");
+  if (file == NULL) {
+    perror(path);
+    fprintf(stderr, "  try: run it in the folder of the program, and copy all of that\n");
+    exit(1);
+  }
   const size_t got = fread(content, 1, size + 1, file);
   fclose(file);
   for (size_t i = 0; i < got; ++i) low = (low + content[i]) % 65521, high = (high + low) % 65521;
@@ -160,6 +166,19 @@ static int next_inputs(char **argv) {
   return ended == 0;
 }
 
+/* Ends here where an output would take the place of a file that is read, or of another output. */
+static void need_own_file(char **argv, int output) {
+  struct stat own, other;
+  if (stat(argv[output], &own) != 0 || !S_ISREG(own.st_mode)) return;
+  for (int i = FIRST; i < output; ++i) {
+    if (fstat(fileno(file[i]), &other) != 0) continue;
+    if (own.st_dev != other.st_dev || own.st_ino != other.st_ino) continue;
+    fprintf(stderr, "%s: is %s, which would be lost\n", argv[output], argv[i]);
+    fprintf(stderr, "  try: a file of its own for each tensor\n");
+    exit(2);
+  }
+}
+
 int main(int argc, char **argv) {
   long threads = THREADS;
   if (!LIBRARIES && argc > 2 && strcmp(argv[1], "--threads") == 0) {
@@ -183,11 +202,12 @@ int main(int argc, char **argv) {
     device[i] = need(alloc(nbytes[i]), "a buffer");
     if (i < FIRST) continue;
     host[i] = need(malloc(nbytes[i]), "memory");
+    if (i >= FIRST + INPUTS) need_own_file(argv, i);
     file[i] = need(fopen(argv[i], i < FIRST + INPUTS ? "rb" : "wb"), argv[i]);
   }
   copy(host[1], 0, device[1], 0, nbytes[1], 1);
-  int more;
-  while ((more = next_inputs(argv)) > 0) {
+  int more, samples = 0;
+  for (; (more = next_inputs(argv)) > 0; samples = 1) {
     if (run(entry, device, threads) != 0 || (last_error != NULL && last_error(NULL, 0) != 0))
       return fprintf(stderr, "the program failed\n"), 1;
     for (int i = FIRST + INPUTS; i < BUFFERS; ++i) {
@@ -198,5 +218,6 @@ int main(int argc, char **argv) {
   for (int i = FIRST + INPUTS; i < BUFFERS; ++i) { /* a full disk may only tell now */
     if (fclose(file[i]) != 0) return perror(argv[i]), 1;
   }
+  if (more == 0 && !samples) return fprintf(stderr, "%s has no samples\n", argv[FIRST]), 1;
   return more == 0 ? 0 : 1;
 }

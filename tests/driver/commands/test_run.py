@@ -132,3 +132,14 @@ def test_a_program_without_entries_for_its_layers_has_no_profile(
     refused: Callable[..., str],
 ) -> None:
     assert "program two is of an older version" in refused("--profile")
+
+
+def test_the_inputs_are_never_lost_under_the_outputs(
+    folder: Path, refused: Callable[..., str]
+) -> None:
+    data = folder.parent / "x.npz"
+    before = data.read_bytes()
+    (folder.parent / "link.npz").symlink_to(data)
+    for out in ("x.npz", "link.npz"):
+        assert "which would be lost" in refused("--out", folder.parent / out)
+    assert data.read_bytes() == before
