@@ -30,6 +30,8 @@ SCHEMA: Final = 1
 GIVEN: Final = "-given"
 """Behind the name of a run that has measured none of its trials: they are of given schedules."""
 _REMEDY: Final = "the schedules.json that a `tilefarm tune` has left in its folder"
+_LARGEST: Final = 1 << 31
+"""Tiles and places in a list; the search counts in 64 bits, and multiplies."""
 _NAMED: Final = 3
 """Workloads that a message names."""
 
@@ -174,6 +176,8 @@ def _schedule(document: Any) -> ChosenSchedule:
     point = document["point"]
     if not all(type(value) is int for value in point.values()):
         raise ValueError("a value of a point is no integer")
+    if not all(abs(value) <= _LARGEST for value in point.values()):
+        raise ValueError("a value of a point is larger than any of a space")
     return ChosenSchedule(
         workload=Workload.from_json(json.dumps(document["workload"])),
         trace=Trace.from_json(json.dumps(document["trace"])),

@@ -21,6 +21,8 @@ from tuner.trial_store import TrialStore
 
 PLAIN: Final = "default"
 PREDICTED: Final = "predicted"
+_NAMED: Final = 20
+"""Values of a variable that a message names."""
 _TRACE: Final = "`tilefarm show NETWORK --workload W --json` has one; or `default`, or `predicted`"
 _POINT: Final = 'a file with some of the space\'s variables, for example {"tile_h": 4}'
 
@@ -102,6 +104,14 @@ def read_point(path: Path, made: Generated) -> dict[str, int]:
         names = ", ".join(v.name for v in space.tunables)
         raise DataError(f"{path}: {unknown[0]!r} is no variable of {space.name}", f"of {names}")
     plain = dict(space.default)
+    for variable in space.tunables:
+        value = document.get(variable.name, plain[variable.name])
+        if value not in variable.domain:
+            values = ", ".join(map(str, variable.domain[:_NAMED]))
+            raise DataError(
+                f"{path}: the point breaks domain:{variable.name}, which has no such value",
+                f"one of {values}{', ...' if len(variable.domain) > _NAMED else ''}",
+            )
     tunables = {v.name: document.get(v.name, plain[v.name]) for v in space.tunables}
     point = made.completed(tunables)
     broken = violations(space, point)

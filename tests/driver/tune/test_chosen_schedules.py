@@ -97,6 +97,7 @@ def test_a_trial_of_it_is_a_record_only_where_its_point_still_means_it(tmp_path:
         ("[]", "not a file of schedules"),
         ('{"schema": 9, "schedules": []}', "schema 9, this version reads 1"),
         ('{"schema": 1, "schedules": [{"point": {"a": "b"}}]}', "no integer"),
+        ('{"schema": 1, "schedules": [{"point": {"a": -2147483649}}]}', "larger than any"),
         ('{"schema": 1, "schedules": [{"point": {}, "workload": 1}]}', "not a file of schedules"),
     ],
 )

@@ -63,7 +63,9 @@ def test_schedules(tmp_path: Path) -> None:
         ("[1]", "a point is a JSON object"),
         ("{", "not JSON"),
         ('{"tile_cow": 2}', "'tile_cow' is no variable"),
-        ('{"tile_co": 3}', "the point breaks"),
+        ('{"tile_co": 3}', "the point breaks domain:tile_co, which has no such value"),
+        ('{"tile_co": -1}', "the point breaks domain:tile_co, which has no such value"),
+        ('{"tile_order": 1180591620717411303424}', "the point breaks domain:tile_order"),
     ],
 )
 def test_bad_points(tmp_path: Path, text: str, why: str) -> None:
