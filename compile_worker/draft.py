@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
+from operator import index
+from typing import Final
 
 from tilefarm.space import (
     Constraint,
@@ -19,6 +22,12 @@ from tilefarm.space import (
     Variable,
     holds,
 )
+
+MOST_VALUES: Final = 1 << 12
+"""Of one variable: the search keeps tables over them."""
+
+_LARGEST: Final = 1 << 31
+"""The search counts in 64 bits, and multiplies values of two variables."""
 
 
 class Emptied(Exception):
@@ -38,8 +47,15 @@ class Draft:
         self._broken: Counter[tuple[str, str]] = Counter()
 
     def tunable(self, name: str, domain: Iterable[int], labels: Sequence[str] = ()) -> str:
-        """A variable that the search chooses; with one value it is a constant."""
-        values = tuple(sorted(domain))
+        """A variable that the search chooses; with one value it is a constant.
+
+        Raises:
+            ValueError: it cannot be chosen: it has no values, or too many, or too large ones, or
+                another number of labels.
+            TypeError: a value is no integer.
+        """
+        values = tuple(sorted({index(value) for value in islice(domain, MOST_VALUES + 1)}))
+        _require_choice(name, values, labels)
         if len(values) == 1:
             return self.constant(name, values[0])
         return self._add(Variable(name=name, domain=values, labels=tuple(labels)))
@@ -203,6 +219,19 @@ class Draft:
     def _require(self, value: str, constraint: Constraint) -> str:
         self._constraints.append(constraint)
         return value
+
+
+def _require_choice(name: str, values: Sequence[int], labels: Sequence[str]) -> None:
+    if not isinstance(name, str) or not name.isprintable() or name.split() != [name]:
+        raise ValueError(f"{name!r} is no name of a variable")
+    if not values:
+        raise ValueError(f"{name} has no values to choose from")
+    if len(values) > MOST_VALUES:
+        raise ValueError(f"{name} has more than {MOST_VALUES} values to choose from")
+    if max(abs(values[0]), abs(values[-1])) > _LARGEST:
+        raise ValueError(f"{name} has values beyond {_LARGEST}")
+    if labels and len(labels) < len(values):
+        raise ValueError(f"{name} has {len(labels)} labels for {len(values)} values")
 
 
 def complete(

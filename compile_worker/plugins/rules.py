@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 
 from tilefarm.errors import SettingsError
 from tilefarm.space import Point
-from tilefarm.trace import Step
+from tilefarm.trace import Step, Trace
 
 from compile_worker.draft import Draft, Emptied
 from compile_worker.machines.cpu.space.script_context import ScriptContext, ScriptRule
@@ -43,6 +43,7 @@ def guarded(rule: ScriptRule) -> ScriptRule:
 def _step(given: object) -> Step:
     if not isinstance(given, Step):
         raise TypeError(f"its steps have a {type(given).__name__}, no Step")
+    Trace((given,)).to_json()  # It travels as that: what has no such form fails here.
     return given
 
 
