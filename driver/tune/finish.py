@@ -11,6 +11,7 @@ from tilefarm.measurement import DeviceClock, Measurement, Status, Trial
 from tilefarm.plural import form, plural
 from tilefarm.space import ESTIMATE
 
+from compile_worker.plugins.passes import default_trace
 from driver.campaign.job_runner import JobRunner
 from driver.campaign.measuring import Task
 from driver.environment import machine, versions
@@ -308,7 +309,10 @@ def _best(task: Task, store: TrialStore) -> Trial:
         return best
     trials = trials_of(task, store)
     why = next((f"{t.status.value}: {t.why or 'no time'}" for t in trials), "nothing was measured")
-    raise InfraError(f"no schedule of {task.name} ended well; first: {why}")
+    hint = "more --trials; `tilefarm check` runs every layer with its plain schedule"
+    if default_trace().steps:
+        hint = "leave out --plugin, whose passes lower every kernel: they may be at fault"
+    raise InfraError(f"no schedule of {task.name} ended well; first: {why}", hint)
 
 
 def _predicted_cycles(task: Task, trial: Trial) -> int | None:

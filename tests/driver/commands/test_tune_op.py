@@ -144,6 +144,7 @@ def test_a_pass_of_a_plugin_is_searched_with_and_its_records_are_its_own(
     out, err = capsys.readouterr()
     assert "records: 0 of 1 workload known, 4 schedules" in out
     assert "first: wrong_result: " in err
+    assert "try: leave out --plugin, whose passes lower every kernel" in err
 
     forget_plugins()
     Path("passes.py").write_text(f"# Another version.\n{PASSES}")
@@ -153,6 +154,16 @@ def test_a_pass_of_a_plugin_is_searched_with_and_its_records_are_its_own(
     assert "0 differ from the reference" in said
     digest = Digest.of(Path("passes.py").read_bytes()).hex
     assert f'["lower_with","times","{digest}"]' in Path("later/schedules.json").read_text()
+
+
+def test_numbers_that_differ_in_a_late_digit_are_two_operators(
+    plugin: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = "com.example.Product a=6x8 b=8x16 by="
+    words = f"op:{said}1.00000001; {said}1.00000002; {said}1.00000002"
+    assert main(["explain", words, "--plugin", plugin, "--target", "cpu"]) == 0
+    told = capsys.readouterr().out
+    assert "2 layers, and 0 without work" in told
 
 
 def test_show_says_which_rules_made_its_space(
