@@ -26,8 +26,8 @@ from tilefarm.space import (
 MOST_VALUES: Final = 1 << 12
 """Of one variable: the search keeps tables over them."""
 
-_LARGEST: Final = 1 << 31
-"""The search counts in 64 bits, and multiplies values of two variables."""
+LARGEST: Final = 1 << 31
+"""Value of a variable: the search counts in 64 bits, and multiplies values of two."""
 
 
 class Emptied(Exception):
@@ -228,8 +228,8 @@ def _require_choice(name: str, values: Sequence[int], labels: Sequence[str]) -> 
         raise ValueError(f"{name} has no values to choose from")
     if len(values) > MOST_VALUES:
         raise ValueError(f"{name} has more than {MOST_VALUES} values to choose from")
-    if max(abs(values[0]), abs(values[-1])) > _LARGEST:
-        raise ValueError(f"{name} has values beyond {_LARGEST}")
+    if max(abs(values[0]), abs(values[-1])) > LARGEST:
+        raise ValueError(f"{name} has values beyond {LARGEST}")
     if labels and len(labels) < len(values):
         raise ValueError(f"{name} has {len(labels)} labels for {len(values)} values")
 

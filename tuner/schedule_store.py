@@ -164,7 +164,7 @@ class ScheduleStore(Closing):
     """
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
-        self._path = path
+        self.path = path
         try:
             self._db = opened(path, _FILE_SCHEMA, read_only=read_only)
         except DamagedError as error:  # Whose it is nobody knows: it is not to be moved away.
@@ -176,12 +176,12 @@ class ScheduleStore(Closing):
 
     def add(self, records: Iterable[ScheduleRecord]) -> int:
         """Keeps records, all or none of them; how many were new or later than what was there."""
-        with writing(self._db, self._path):
+        with writing(self._db, self.path):
             return sum(self._db.execute(_INSERT, _row(record)).rowcount for record in records)
 
     def prune(self, keep: int) -> int:
         """Drops all but the best few of each workload; how many."""
-        with writing(self._db, self._path):
+        with writing(self._db, self.path):
             return self._db.execute(_PRUNE, (keep,)).rowcount
 
     def records(
@@ -225,7 +225,7 @@ class ScheduleStore(Closing):
             return ScheduleRecord.from_json(text)
         except ValueError as error:
             raise OutputError(
-                f"{self._path}: holds a record that cannot be read: {error}",
+                f"{self.path}: holds a record that cannot be read: {error}",
                 "update tilefarm, or choose another file",
             ) from None
 

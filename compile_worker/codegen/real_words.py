@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Final, Protocol
 
 from tilefarm.dtype import DType
-from tilefarm.real import FUNCTIONS, maximum, minimum
+from tilefarm.real import EXTREMES, FUNCTIONS
 
 from compile_worker.ir.expr import Const, Expr, Max, Min
 
@@ -154,12 +154,8 @@ def is_small(expr: Expr) -> bool:
             return False
 
 
-EXTREMES: Final = {"maximum": maximum, "minimum": minimum}
-"""Intrinsics of two values: the larger or the smaller, NaN where one is."""
-
-
 def extreme(writer: Writer, name: str, left: str, right: str) -> str:
-    """The value of an intrinsic of EXTREMES."""
+    """The value of an intrinsic of `tilefarm.real.EXTREMES`."""
     words = LlvmWords(writer)
     found: Number = EXTREMES[name](words, Number(writer, left), Number(writer, right))
     return found.name

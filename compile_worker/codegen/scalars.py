@@ -10,14 +10,9 @@ from collections.abc import Mapping
 from typing import Final
 
 from tilefarm.dtype import DType
+from tilefarm.real import EXTREMES
 
-from compile_worker.codegen.real_words import (
-    EXTREMES,
-    called,
-    extreme,
-    is_small,
-    rounded_to_int,
-)
+from compile_worker.codegen.real_words import called, extreme, is_small, rounded_to_int
 from compile_worker.codegen.text import MEMORY_TYPES, VALUE_TYPES, FunctionText, literal
 from compile_worker.ir.expr import (
     INDEX,

@@ -5,14 +5,9 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from tilefarm.dtype import DType
 
 from compile_worker.ir.expr import Call, Const, Expr, Max, Min
-
-EXTREMES: Final = frozenset({"maximum", "minimum"})
-"""The intrinsics of two floats that are one of them, NaN where one is."""
 
 
 def maximum(a: Expr, b: Expr) -> Expr:

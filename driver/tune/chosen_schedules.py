@@ -20,6 +20,7 @@ from tilefarm.space import Point, SearchSpace, Variable
 from tilefarm.trace import Trace
 from tilefarm.workload import Workload
 
+from compile_worker.draft import LARGEST
 from driver.campaign.measuring import Task
 from driver.tune.continued import SEEDS
 from driver.tune.prepared import best_of
@@ -30,8 +31,6 @@ SCHEMA: Final = 1
 GIVEN: Final = "-given"
 """Behind the name of a run that has measured none of its trials: they are of given schedules."""
 _REMEDY: Final = "the schedules.json that a `tilefarm tune` has left in its folder"
-_LARGEST: Final = 1 << 31
-"""Tiles and places in a list; the search counts in 64 bits, and multiplies."""
 _NAMED: Final = 3
 """Workloads that a message names."""
 
@@ -176,7 +175,7 @@ def _schedule(document: Any) -> ChosenSchedule:
     point = document["point"]
     if not all(type(value) is int for value in point.values()):
         raise ValueError("a value of a point is no integer")
-    if not all(abs(value) <= _LARGEST for value in point.values()):
+    if not all(abs(value) <= LARGEST for value in point.values()):
         raise ValueError("a value of a point is larger than any of a space")
     return ChosenSchedule(
         workload=Workload.from_json(json.dumps(document["workload"])),

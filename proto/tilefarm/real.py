@@ -114,6 +114,10 @@ def minimum(w: Words, a: Real, b: Real) -> Real:
     return w.chosen(w.is_nan(a), w.number(math.nan), w.smaller(a, b))
 
 
+EXTREMES: Final[Mapping[str, Function]] = {"maximum": maximum, "minimum": minimum}
+"""Name -> the function of two values that is one of them, NaN where one is."""
+
+
 def exp(w: Words, x: Real) -> Real:
     """2^(k-1) * 2 e^r with x = k ln 2 + r; 0 for what is not above 2^-125, without denormals.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -14,12 +15,13 @@ from tilefarm.printable import printable, printable_lines
 from tilefarm.quiet import quiet_libraries
 
 from driver.commands.options.shared import add_records_option
+from driver.commands.records_actions.choosing import opened
 
 if TYPE_CHECKING:
     from tilefarm.target import Target
 
-    from driver.commands.targets_actions.measured import Measured
-    from driver.commands.targets_actions.timing_fit import TimingFit
+    from driver.tune.timing.measured import Measured
+    from driver.tune.timing.timing_fit import TimingFit
 
 _FITTED: Final = "-fitted-"
 _MOST_NAMED: Final = 3
@@ -75,11 +77,15 @@ def run(args: argparse.Namespace) -> int:
             f"-o {args.output}: there is no folder {args.output.parent}", "-o fitted.json"
         )
     quiet_libraries()
-    from driver.commands.targets_actions.fit_report import document, lines, objection
-    from driver.commands.targets_actions.measured import measured
-    from driver.commands.targets_actions.timing_fit import fit
+    from driver.tune.timing.fit_report import document, lines, objection
+    from driver.tune.timing.measured import measured
+    from driver.tune.timing.timing_fit import fit
 
-    trials = measured(args.runs, args.records, args.target)
+    with ExitStack() as stack:
+        store = None
+        if args.records is not None:
+            store = stack.enter_context(opened(args.records, read_only=True))
+        trials = measured(args.runs, store, args.target)
     found = fit(trials, _say)
     fitted = _fitted(trials, found)
     if args.json:

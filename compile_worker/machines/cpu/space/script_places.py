@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tilefarm.real import EXTREMES
 from tilefarm.space import Point
 from tilefarm.trace import Step
 
@@ -26,7 +27,6 @@ from compile_worker.machines.cpu.space.script_stages import CACHE, ScriptStages,
 from compile_worker.machines.cpu.space.script_tiling import tiled_loops
 from compile_worker.machines.cpu.space.windows import STACK
 from compile_worker.passes.flatten import LOCAL_NBYTES
-from compile_worker.te.extremes import EXTREMES
 
 
 def is_inlinable(stages: ScriptStages, stage: Stage) -> bool:

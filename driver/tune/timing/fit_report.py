@@ -12,10 +12,10 @@ from tilefarm.measurement import DeviceClock
 from tilefarm.plural import plural
 from tilefarm.target import Target
 
-from driver.commands.targets_actions.measured import Measured
-from driver.commands.targets_actions.timing_fit import Errors, Parameters, TimingFit
 from driver.report.space_chart import rank_correlation
 from driver.report.terminal.text_table import text_table
+from driver.tune.timing.measured import Measured
+from driver.tune.timing.timing_fit import Errors, Parameters, TimingFit
 
 LEAST_TRIALS: Final = 12
 """Three for each of up to four parameters."""

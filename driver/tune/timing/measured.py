@@ -22,13 +22,12 @@ from tilefarm.target import BusTiming, Target
 from tilefarm.workload import Workload
 
 from compile_worker.space import Generated, generate, lower_bound_cycles
-from driver.commands.records_actions.choosing import opened
 from driver.farm.plausible import RunBounds
 from driver.network import is_accelerated
 from driver.program.step_times import run_folder
 from driver.targets import usable_target
 from driver.tune.chosen_schedules import read_schedules
-from tuner.schedule_store import ScheduleRecord
+from tuner.schedule_store import ScheduleRecord, ScheduleStore
 from tuner.trial_store import TrialStore
 
 MOST_TRIALS: Final = 48
@@ -75,7 +74,9 @@ class Measured:
         return sum(len(each.points) for each in self.workloads)
 
 
-def measured(runs: Sequence[Path], records: Path | None, target_name: str | None) -> Measured:
+def measured(
+    runs: Sequence[Path], records: ScheduleStore | None, target_name: str | None
+) -> Measured:
     """What the folders of runs, and a file of records, hold.
 
     Args:
@@ -90,12 +91,12 @@ def measured(runs: Sequence[Path], records: Path | None, target_name: str | None
     for run in runs:
         found += _of_run(run)
     if records is not None:
-        found += _of_file(records, wanted)
+        found += _of_records(records, wanted)
     target = _their_target(found, wanted)
     clock = _their_clock(found)
     usable, left_out = _usable(found, target)
     names = [run.resolve().name for run in runs]
-    names += [] if records is None else [records.stem]
+    names += [] if records is None else [records.path.stem]
     if not usable:
         reasons = ", ".join(f"{plural(count, 'trial')} {why}" for why, count in left_out)
         raise DataError(
@@ -179,14 +180,14 @@ def _target_in(file: Path) -> tuple[Digest, str]:
         raise DataError(f"{readable(file)}: not a file that tilefarm wrote", _TUNE) from None
 
 
-def _of_file(path: Path, target: Target | None) -> list[ScheduleRecord]:
+def _of_records(records: ScheduleStore, target: Target | None) -> list[ScheduleRecord]:
     """The schedules of a file of records: those of the target, or all."""
-    with opened(path, read_only=True) as store:
-        found = list(store.records(None if target is None else target.digest))
+    found = list(records.records(None if target is None else target.digest))
     if not found:
         of = "" if target is None else f" of {target.name}"
         raise DataError(
-            f"{readable(path)}: no schedules{of}", f"`tilefarm records list --records {path}`"
+            f"{readable(records.path)}: no schedules{of}",
+            f"`tilefarm records list --records {records.path}`",
         )
     return found
 

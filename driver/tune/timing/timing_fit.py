@@ -24,8 +24,8 @@ from tilefarm.target import BusTiming, Target
 from tilefarm.workload import Workload
 
 from compile_worker.space import generate, lower_bound_cycles
-from driver.commands.targets_actions.measured import Measured, completed
 from driver.farm.plausible import RunBounds
+from driver.tune.timing.measured import Measured, completed
 
 Errors: TypeAlias = NDArray[np.float64]
 """log(measured / predicted) of the schedules of one workload [n]."""

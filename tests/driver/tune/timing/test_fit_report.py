@@ -10,9 +10,9 @@ from kit.search.stand_ins import toy_workload
 from tilefarm.measurement import DeviceClock
 from tilefarm.target import TARGETS, BusTiming
 
-from driver.commands.targets_actions.fit_report import lines, objection
-from driver.commands.targets_actions.measured import Measured, MeasuredWorkload
-from driver.commands.targets_actions.timing_fit import Errors, LeftOut, Parameters, TimingFit
+from driver.tune.timing.fit_report import lines, objection
+from driver.tune.timing.measured import Measured, MeasuredWorkload
+from driver.tune.timing.timing_fit import Errors, LeftOut, Parameters, TimingFit
 
 BEFORE: Final = Parameters(timing=BusTiming(), clock_mhz=0)
 AFTER: Final = Parameters(timing=BusTiming(dram_delay_cycles=64), clock_mhz=0)

@@ -22,9 +22,9 @@ from tilefarm.target import TARGETS, BusTiming, Target
 from tilefarm.workload import Workload
 
 from compile_worker.space import generate
-from driver.commands.targets_actions.fit_report import objection, workload_errors
-from driver.commands.targets_actions.measured import Measured, measured
-from driver.commands.targets_actions.timing_fit import TimingFit, fit
+from driver.tune.timing.fit_report import objection, workload_errors
+from driver.tune.timing.measured import Measured, measured
+from driver.tune.timing.timing_fit import TimingFit, fit
 from tuner.schedule_store import ScheduleRecord, ScheduleStore
 from tuner.session import TuningSession, WeightedSpace
 
@@ -39,7 +39,7 @@ def measured_of(folder: Path, found: Iterator[ScheduleRecord]) -> Measured:
     file = folder / "team.sqlite"
     with ScheduleStore(file) as store:
         store.add(found)
-    return measured([], file, None)
+        return measured([], store, None)
 
 
 def all_predicted(hardware: Hardware, count: int = 10) -> Iterator[ScheduleRecord]:
