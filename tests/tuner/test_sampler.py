@@ -26,7 +26,7 @@ from tilefarm.space import (
 from tuner.conflict import conflict
 from tuner.functional_constraints import evaluation
 from tuner.sampler import Sampler
-from tuner.search import Search
+from tuner.search import Search, distinct
 
 
 @settings(max_examples=examples(150), deadline=None)
@@ -155,6 +155,19 @@ def test_a_few_drawn_rows_do_not_keep_all_that_were_found() -> None:
     drawn, has_all = Sampler(conv_like_space()).draw(5, np.random.default_rng(0))
     assert (len(drawn), has_all) == (5, False)
     assert drawn.base is None, "a part of a larger array keeps all of it"
+
+
+@pytest.mark.parametrize("columns", [0, 1, 3])
+def test_different_rows_are_found_in_the_order_of_their_values(columns: int) -> None:
+    rows = np.random.default_rng(0).integers(0, 300, (2000, columns)) ** 3
+    if not columns:
+        assert distinct(rows).tolist() == [0]
+        return
+    wanted, first = np.unique(rows, axis=0, return_index=True)
+    assert distinct(rows).tolist() == first.tolist()
+    assert (rows[distinct(rows)] == wanted).all()
+    below = distinct(-rows)
+    assert len(np.unique(-rows[below], axis=0)) == len(below) == len(wanted)
 
 
 def test_samples_cover_the_space_evenly() -> None:

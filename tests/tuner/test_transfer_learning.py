@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from kit.search.toy_spaces import conv_like_space, trial_of, with_estimate
 from tilefarm.space import ESTIMATE, Point, SearchSpace, Variable
 
@@ -101,6 +102,16 @@ def test_a_shortlist_has_every_point_below_its_bound_and_no_other_sooner() -> No
         assert found[: len(wanted)].tolist() == wanted.tolist()
 
 
+def test_a_full_shortlist_is_kept_whatever_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tuner.shortlist.MOST", 16)
+    sampler = Sampler(with_estimate(conv_like_space(28, 28, 4, 4, 3)))
+    some = sampler.draw(40, np.random.default_rng(1))[0]
+    shortlist = Shortlist(sampler, some, np.random.default_rng(0))
+    full = shortlist.within(0.5)
+    assert len(full) == 16
+    assert shortlist.within(2.0) is full
+
+
 def test_the_model_learns_an_error_that_grows_with_a_feature() -> None:
     candidates = np.linspace(0.0, 1.0, 11)[:, None]
     measured = candidates[::2]
@@ -118,6 +129,19 @@ def test_what_is_like_something_measured_or_supposed_is_less_unsure() -> None:
     after = model.prediction.doubts
     assert after[3] < before[3] / 2
     assert after[0] <= before[0]
+
+
+def test_supposing_is_measuring_what_was_expected() -> None:
+    """As many as make the model's table grow; all that is left of doubt is that of one model."""
+    features = np.random.default_rng(0).normal(size=(90, 3))
+    missed, measured, rest = 0.2 * features[:40, 0], features[:40], features[40:]
+    model = ResidualModel(rest, measured, missed, np.zeros(40))
+    for at in range(40):
+        model.suppose(at)
+    at_once = ResidualModel(rest, measured, missed, np.zeros(40), out=rest[:40])
+    ratio = model.prediction.doubts[40:] / at_once.prediction.doubts[40:]
+    assert np.allclose(ratio, 1.0, atol=0.1)
+    assert np.allclose(model.prediction.means, at_once.prediction.means, atol=0.02)
 
 
 def test_the_estimate_is_one_variable_and_not_the_cycles_of_parts() -> None:
