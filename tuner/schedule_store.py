@@ -16,7 +16,7 @@ from tilefarm.closing import Closing
 from tilefarm.digest import Digest, canonical_json
 from tilefarm.documents import decoded
 from tilefarm.errors import OutputError
-from tilefarm.measurement import DeviceClock, WallTime
+from tilefarm.measurement import DeviceClock, Trial, WallTime
 from tilefarm.workload import Workload
 
 from tuner.database import DamagedError, Schema, opened, writing
@@ -93,6 +93,30 @@ class ScheduleRecord:
             raise ValueError("either cycles or a wall time must be there")
         if not 0 < self.cost < _LONGEST or not 0 <= self.ended < _LATEST:
             raise ValueError(f"it took {self.cost:g} and ended at {self.ended:g}")
+
+    @classmethod
+    def of_trial(
+        cls,
+        trial: Trial,
+        workload: Workload,
+        *,
+        target: Digest,
+        target_name: str,
+        version: str = "",
+    ) -> ScheduleRecord:
+        """What a trial that ended well has measured: in cycles where its device counts them."""
+        return cls(
+            target=target,
+            target_name=target_name,
+            workload=workload,
+            trace=trial.trace,
+            point=trial.point,
+            cycles=trial.cycles or None,
+            wall_time=None if trial.cycles else trial.wall_time,
+            device=trial.device,
+            version=version,
+            ended=max((end for _, _, end in trial.spans), default=0.0),
+        )
 
     @property
     def clock(self) -> DeviceClock:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final
 
@@ -118,19 +118,13 @@ def records_of(
     for task in tasks.values():
         for trial in trials_of(task, store):
             if trial.status is Status.OK and trial.cost is not None:
-                yield ScheduleRecord(
+                point = ((n, value) for n, value in trial.point if n in task.tunables)
+                yield ScheduleRecord.of_trial(
+                    replace(trial, point=tuple(point)),
+                    task.workload,
                     target=task.target.digest,
                     target_name=task.target.name,
-                    workload=task.workload,
-                    trace=trial.trace,
-                    point=tuple(
-                        (name, value) for name, value in trial.point if name in task.tunables
-                    ),
-                    cycles=trial.cycles or None,
-                    wall_time=None if trial.cycles else trial.wall_time,
-                    device=trial.device,
                     version=version,
-                    ended=max((end for _, _, end in trial.spans), default=0.0),
                 )
 
 

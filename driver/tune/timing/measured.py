@@ -14,7 +14,7 @@ from tilefarm.digest import Digest
 from tilefarm.documents import read_json
 from tilefarm.errors import DataError, TargetError
 from tilefarm.machine import VTA
-from tilefarm.measurement import DeviceClock, Status, Trial
+from tilefarm.measurement import DeviceClock, Status
 from tilefarm.plural import plural
 from tilefarm.readable import readable
 from tilefarm.space import ESTIMATE, Point
@@ -156,20 +156,9 @@ def _of_run(run: Path) -> Iterator[ScheduleRecord]:
     workloads = {each.workload.digest: each.workload for each in read_schedules(schedules)}
     for trial in good:
         if trial.workload in workloads:
-            yield _record(trial, workloads[trial.workload], digest, name)
-
-
-def _record(trial: Trial, workload: Workload, target: Digest, name: str) -> ScheduleRecord:
-    return ScheduleRecord(
-        target=target,
-        target_name=name,
-        workload=workload,
-        trace=trial.trace,
-        point=trial.point,
-        cycles=trial.cycles or None,
-        wall_time=None if trial.cycles else trial.wall_time,
-        device=trial.device,
-    )
+            yield ScheduleRecord.of_trial(
+                trial, workloads[trial.workload], target=digest, target_name=name
+            )
 
 
 def _target_in(file: Path) -> tuple[Digest, str]:
