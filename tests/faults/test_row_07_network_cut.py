@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Iterator
 
 import pytest
-from kit.farm.computing import computing
 from kit.farm.in_process import eventually
 from kit.farm.proxy import Proxy
 from kit.farm.real_farm import RealFarm, Served
@@ -41,7 +40,7 @@ def test_a_connection_that_breaks_under_a_run(
 ) -> None:
     device, proxy, leases = scene
     answer = real_farm.begin(leases, job("slow"))
-    eventually(lambda: any(map(computing, device.below())))
+    eventually(lambda: device.computes)
     with stopwatch.running():
         break_it(proxy)
         time.sleep(0.2)
@@ -55,7 +54,7 @@ def test_a_result_that_was_made_during_the_cut(
 ) -> None:
     device, proxy, leases = scene
     answer = real_farm.begin(leases, job("slow"))
-    eventually(lambda: any(map(computing, device.below())))
+    eventually(lambda: device.computes)
     proxy.cut()
     eventually(lambda: device.said("event=ran") == 1)
     time.sleep(DETECTED_SECONDS)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from kit.children.proxied_tune import ProxiedLeases
+from kit.farm.computing import computing
 from kit.farm.parties import Parties
 from kit.farm.proxy import Proxy
 from kit.kernels.c_kernels import blobs
@@ -89,6 +90,11 @@ class Served:
     def below(self) -> list[int]:
         """Processes that it started."""
         return descendants(self.pid)
+
+    @property
+    def computes(self) -> bool:
+        """Whether a process that it started runs a kernel; an idle device has processes too."""
+        return any(map(computing, self.below()))
 
     def kill(self) -> None:
         """What `kill -9` does, to this process alone."""
