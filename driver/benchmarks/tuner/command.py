@@ -80,7 +80,8 @@ reports is within 2 % of the best known; {_LEADER} without one of its parts, wit
 seeds at most (CP-SAT sampling where OR-Tools is installed); networks after one trial for each
 workload and after 200; what proposing and learning take of the processor at {_COST_TRIALS} trials,
 with made-up costs; with --old, which has all points of the old flow's template with their cycles,
-searches of that space, without an estimate and with ours. Goals are those of {_LEADER}.
+searches of that space, without an estimate and with one of its programs. Goals are those of
+{_LEADER}.
 
 exit codes: 0 done; 1 a goal is missed, with --gate; 2 bad input
 """

@@ -1,7 +1,7 @@
 """The old flow's template as a space: a table of its valid configurations, whose cycles are known.
 
-Searched without an estimate, as a user's own operator would be; and with ours, of the point in our
-space that has the same choices.
+Searched without an estimate, as a user's own operator would be; and with one of the old flow's
+program, see `template_estimate`.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from tilefarm.measurement import Status, Trial
 from tilefarm.space import ESTIMATE, Point, SearchSpace, Table, Variable
 from tilefarm.target import Target
 
-from compile_worker.space import generate
 from driver.benchmarks.tuner.conversations import quantile
+from driver.benchmarks.tuner.template_estimate import estimated_cycles
 from driver.benchmarks.tvm_flow import TemplatePoint
 from driver.program.vta.layers import PLAIN, RESNET18
-from driver.tune.autotvm.template import SPLITS, THREADS, TemplateLayer, same_choices
+from driver.tune.autotvm.template import SPLITS, THREADS, TemplateLayer
 from tuner import make_proposer
-from tuner.sampler import Sampler
 
 _KNOBS: Final = (*SPLITS, *THREADS)
 _WITHIN: Final = 0.05
+_QUARTERS: Final = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,22 +76,16 @@ def template_space(points: Sequence[TemplatePoint]) -> SearchSpace:
 
 
 def with_estimates(space: SearchSpace, task: TemplateTask) -> SearchSpace:
-    """The same, where each row says what our space estimates of it.
-
-    What our space has no point for counts as much as the slowest that it has.
-    """
-    workload = RESNET18[task.name].workload(task.target, PLAIN)
-    layer, made = TemplateLayer.of(workload), generate(workload, task.target)
+    """The same, where each row says what its program is estimated to take."""
+    layer = TemplateLayer.of(RESNET18[task.name].workload(task.target, PLAIN))
     assert layer is not None
-    sampler = Sampler(made.space)
-    known: dict[tuple[int, ...], int] = {}
-    for point in task.points:
-        if like := same_choices(point, made, layer.extents, sampler):
-            known[_knobs(point)] = like[0][ESTIMATE]
-    slowest = max(known.values())
+    estimates = {
+        _knobs(point): _QUARTERS * estimated_cycles(point, layer, task.target)
+        for point in task.points
+    }
     (table,) = space.constraints
     assert isinstance(table, Table)
-    rows = tuple((*row, known.get(row, slowest)) for row in table.rows)
+    rows = tuple((*row, estimates[row]) for row in table.rows)
     return replace(
         space,
         variables=(*space.variables, Variable(name=ESTIMATE, tunable=False)),

@@ -145,7 +145,7 @@ def test_the_goals_are_those_of_the_guided_search() -> None:
 
 
 def test_the_old_flow_is_a_table_of_what_it_has_measured() -> None:
-    """The fast one is what our estimate likes best, so that one trial finds it."""
+    """The fast one is what the estimate likes best, so that one trial finds it."""
     slow = [TemplatePoint(1, 7, 1, tile_co, 1, 1, 90_000) for tile_co in (1, 2, 4)]
     points = (*slow, TemplatePoint(7, 7, 1, 8, 2, 1, 37_817))
     space = template_space(points)
