@@ -172,7 +172,11 @@ def _named_by(func: Func) -> Iterator[UserPass]:
 
 def _unknown(step: Step) -> PassError:
     name, digest = map(str, step.args)
+    other = next((str(each.args[1]) for each in _known if each.args[0] == name), "")
+    loaded = (
+        f"and what is loaded is another version, {other[:12]}" if other else "which is not loaded"
+    )
     return PassError(
-        f"the schedule needs the pass {name} of the plugin {digest[:12]}, which is not loaded",
+        f"the schedule needs the pass {name} of the plugin {digest[:12]}, {loaded}",
         "--plugin with the file that has it; what replays a kernel needs that very version",
     )

@@ -66,6 +66,7 @@ def run(args: argparse.Namespace) -> int:
     if args.digest is None:
         return _list(folders, as_json=args.json)
     kept = kept_compile(args.digest, folders)
+    _require_passes(kept)
     limits = ReplayLimits(seconds=args.timeout, memory_nbytes=args.memory << 20)
     with tempfile.TemporaryDirectory(prefix="tilefarm-replay-") as scratch:
         verdict = replay(kept.job, limits, Path(scratch))
@@ -75,6 +76,21 @@ def run(args: argparse.Namespace) -> int:
         for line in _lines(kept, verdict, with_ir=args.ir):
             print(line)
     return 0
+
+
+def _require_passes(kept: Reproducer) -> None:
+    """Nothing if the passes of users that the compile was lowered with are loaded.
+
+    Raises:
+        PassError: one is missing, or of another version of its plugin.
+    """
+    from tilefarm.artifact import ProgramJob
+
+    from compile_worker.plugins.passes import require_passes
+
+    job = kept.job
+    for kernel in job.kernels if isinstance(job, ProgramJob) else (job,):
+        require_passes(kernel.trace)
 
 
 def _folders(out: Path | None) -> list[Path]:

@@ -127,6 +127,7 @@ def _as_text(
     )
     lines = [f"{program.name}: {plural(samples, 'sample')}, {cycles}"]
     lines += [f"{printable(n)}  {v.dtype} {list(v.shape)}" for n, v in answer.outputs.items()]
+    lines += [f"lowered with  {printable(str(each))}" for each in program.passes]
     lines += [f"outputs  {out}"] if out is not None else []
     lines += ["", *profile_lines(profile)] if profile is not None else []
     return "\n".join(lines)
@@ -135,12 +136,14 @@ def _as_text(
 def _as_json(
     program: NetworkProgram, answer: ProgramRun, profile: Profile | None, out: Path | None
 ) -> str:
+    from driver.program.user_passes import passes_document
     from driver.report.profile_rows import profile_document
 
     document = {
         "program": program.name,
         "digest": program.digest.hex,
         "target": program.target.name,
+        **passes_document(program.passes),
         "samples": len(next(iter(answer.outputs.values()))),
         "cycles": answer.cycles[-1] if answer.cycles else None,
         "outputs": {name: list(values.shape) for name, values in answer.outputs.items()},

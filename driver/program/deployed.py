@@ -13,6 +13,7 @@ from tilefarm.target import target_from_document
 from driver.network import Grid
 from driver.program.folder import MANIFEST_FILE, MANIFEST_SCHEMA
 from driver.program.model import LayerCall, NetworkProgram, Parameter
+from driver.program.user_passes import passes_of_document
 
 _HINT = "give the folder `program` that `tilefarm tune` wrote"
 
@@ -35,6 +36,7 @@ def read_program(folder: Path) -> NetworkProgram:
             inputs=tuple(map(_parameter, manifest["inputs"])),
             outputs=tuple(map(_parameter, manifest["outputs"])),
             calls=tuple(map(_call, manifest.get("calls", ()))),
+            passes=passes_of_document(manifest),
         )
     except (KeyError, TypeError, ValueError, TargetError) as error:
         raise ModelError(f"{folder / MANIFEST_FILE}: damaged: {error}", _HINT) from None

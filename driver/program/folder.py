@@ -22,6 +22,7 @@ from tilefarm.processors import needed_words
 from device_server.vta.library.native import hardware_words
 from driver.network import Grid
 from driver.program.model import NetworkProgram, Parameter
+from driver.program.user_passes import passes_document
 
 MANIFEST_SCHEMA: Final = 3
 CODE_FILE: Final = "network.so"
@@ -56,7 +57,7 @@ _README: Final = """\
 of this for machines, with the layout of every buffer, the target and versions.
 The digests in it are SHA-256; `tilefarm run` and run.py check {code} and
 {constants} before they load them, run.c by their sizes and a sum of its own.
-
+{passes}
 Inputs, float32, all samples of a run (a batch of {batch}) one after another:
 {inputs}
 
@@ -130,6 +131,7 @@ def _manifest(
         "processor": program.target.host.triple.partition("-")[0],
         "needed": _needed_words(program),
         "threads": program.target.model.threads,
+        **passes_document(program.passes),
         "versions": dict(versions),
     }
 
@@ -185,6 +187,9 @@ def _readme(program: NetworkProgram) -> str:
         constants=CONSTANTS_FILE,
         entry=program.entry,
         batch=program.batch,
+        passes="".join(
+            f"\nIts kernels were lowered with {printable(str(p))}.\n" for p in program.passes
+        ),
         inputs="\n".join(map(_parameter_line, program.inputs)),
         outputs="\n".join(map(_parameter_line, program.outputs)),
         buffers="\n".join(

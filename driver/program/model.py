@@ -28,6 +28,7 @@ from tilefarm.workload import Workload
 from compile_worker.plugins.passes import default_trace, plugins_of
 from driver.farm.plausible import RunBounds
 from driver.network import Grid, Network, NetworkStep
+from driver.program.user_passes import ProgramPass, passes_in
 
 _LEAST_ALIGNMENT: Final = 256
 
@@ -79,7 +80,8 @@ class LayerCall:
 class NetworkProgram:
     """What is deployed: code, constants, and what a caller must know to run them.
 
-    `calls` are in order; a program of an older version has none.
+    `calls` are in order; a program of an older version has none, and names no `passes`, which are
+    those of users that its kernels were lowered with.
     The digests of code and constants, which may be large, are made once.
     """
 
@@ -92,6 +94,7 @@ class NetworkProgram:
     inputs: tuple[Parameter, ...]
     outputs: tuple[Parameter, ...]
     calls: tuple[LayerCall, ...] = ()
+    passes: tuple[ProgramPass, ...] = ()
     code_digest: Digest = field(init=False)
     constants_digest: Digest = field(init=False)
 
@@ -250,6 +253,7 @@ def network_program(
             _layer_call(entry, network.steps[span], predicted_cycles, ideal_cycles)
             for entry, span in zip(job.call_entries, job.call_spans, strict=True)
         ),
+        passes=passes_in(job),
     )
 
 

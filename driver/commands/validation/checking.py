@@ -21,6 +21,7 @@ from driver.network import Dataset, Forms, Network, Noise, Origin, run_integer
 from driver.program.evaluate import differing_samples
 from driver.program.parts import filled
 from driver.program.simulated import assembled
+from driver.program.user_passes import require_passes_of_run
 from driver.program.vta.schedules import Choice, trace_of
 
 Watch: TypeAlias = Callable[[StepCheck, Noise | None], None]
@@ -100,8 +101,11 @@ def schedules(network: Network, best_of: Path | None) -> dict[Workload, Trace]:
     """The schedule of every workload of the accelerator: a run's best, or the plain one.
 
     Raises:
-        DataError: the folder is no run's, or has none for a workload.
+        DataError: the folder is no run's, has none for a workload, or its kernels were lowered with
+            other passes of users than those that are loaded.
     """
+    if best_of is not None:
+        require_passes_of_run(best_of)
     choice = Choice(best_of=best_of)
     return {
         workload: trace_of(choice, workload, network.target) for workload, _ in network.workloads()

@@ -8,6 +8,7 @@ from typing import Final
 
 from tilefarm.documents import decoded, read_text
 from tilefarm.errors import DataError, SettingsError
+from tilefarm.measurement import Trial
 from tilefarm.space import violations
 from tilefarm.target import Target
 from tilefarm.trace import Trace
@@ -16,7 +17,9 @@ from tilefarm.workload import Workload
 from compile_worker.plugins.passes import default_trace
 from compile_worker.space import Generated, generate
 from driver.network import is_searched
+from driver.program.user_passes import require_passes_of_run
 from driver.program.vta.layers import predicted_best
+from tuner.run_off import winner
 from tuner.trial_store import TrialStore
 
 PLAIN: Final = "default"
@@ -135,19 +138,30 @@ def _best_trace(folder: Path, workload: Workload, made: Generated) -> Trace:
     records = folder / "records.sqlite"
     if not records.is_file():
         raise DataError(f"{folder}: no records of a run", "give the folder that `tune` wrote")
+    require_passes_of_run(folder)
     with TrialStore(records, read_only=True) as store:
-        best = store.best(workload.digest)
-    if best is None:
+        trials = store.trials(workload.digest)
+        same = [trial for trial in trials if _means_the_same(made, trial)]
+        best = winner(same, store.run_off(workload.digest))
+    if best is None and winner(trials, None) is None:
         raise DataError(
             f"{folder}: no good trial of {workload.name} in its records",
             "the folder of a run of this network, or more --trials",
         )
-    trace = made.trace(dict(best.point))
-    if trace.digest != best.trace:
+    if best is None:
         raise DataError(
-            f"{folder}: its points mean other schedules by now", "tune again, with this version"
+            f"{folder}: its points mean other schedules by now",
+            "with the --plugin files of that run, if it had any; or tune again, with this version",
         )
-    return trace
+    return made.trace(dict(best.point))
+
+
+def _means_the_same(made: Generated, trial: Trial) -> bool:
+    """Whether its point still is the schedule that was measured."""
+    try:
+        return made.trace(dict(trial.point)).digest == trial.trace
+    except (KeyError, ValueError):
+        return False
 
 
 def _text(path: Path, hint: str) -> str:

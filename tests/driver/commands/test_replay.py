@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from kit.kernels.nests import EXAMPLES, SIM
 from tilefarm.artifact import CompileJob
+from tilefarm.digest import Digest
 from tilefarm.measurement import Status
 from tilefarm.trace import Step, Trace
 
@@ -15,6 +16,7 @@ from compile_worker.machines.known import MACHINES
 from compile_worker.progress_file import LastStep
 from driver import cli
 from driver.farm.compiling.reproducers import Reproducer, Reproducers
+from driver.network import forget_plugins
 
 REFUSED = CompileJob(workload=EXAMPLES["add"], trace=Trace((Step("nosuch"),)), target=SIM)
 GOOD = CompileJob(workload=EXAMPLES["add"], trace=Trace(), target=SIM)
@@ -67,6 +69,32 @@ def test_a_good_compile_is_short(out: Path, capsys: pytest.CaptureFixture[str]) 
     document = json.loads(capsys.readouterr().out)
     assert (document["status"], document["stage"], document["after"]) == ("ok", "", LAST)
     assert document["ir"].startswith("func ")
+
+
+def test_what_was_lowered_with_passes_of_users_is_replayed_with_these_alone(
+    out: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (
+        "from compile_worker.plugins.custom_pass import custom_pass\n"
+        "@custom_pass(after='flatten')\ndef tidy(func, target):\n    return func\n"
+    )
+    step = Step("lower_with", ("tidy", Digest.of(text.encode()).hex))
+    job = CompileJob(workload=EXAMPLES["add"], trace=Trace((step,)), target=SIM)
+    Reproducers(out / "kept").keep(Reproducer(job=job, status=Status.OK))
+    Path("passes.py").write_text(text)
+    Path("edited.py").write_text(f"{text}# edited")
+    words = ["replay", job.digest.short]
+    try:
+        assert cli.main(words) == 2
+        assert "needs the pass tidy of the plugin" in capsys.readouterr().err
+        assert cli.main([*words, "--plugin", "edited.py"]) == 2
+        said = capsys.readouterr().err
+        assert f"another version, {Digest.of(Path('edited.py').read_bytes()).short}" in said
+        forget_plugins()
+        assert cli.main([*words, "--plugin", "passes.py"]) == 0
+        assert "verdict  ok: " in capsys.readouterr().out
+    finally:
+        forget_plugins()
 
 
 @pytest.mark.parametrize(

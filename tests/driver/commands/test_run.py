@@ -17,6 +17,7 @@ from driver import cli
 from driver.network.graph.grid import Grid
 from driver.program.deployed import read_program
 from driver.program.model import NetworkProgram, Parameter
+from driver.program.user_passes import ProgramPass
 from driver.tune.output import OutputFolder
 
 PROGRAM = NetworkProgram(
@@ -31,6 +32,7 @@ PROGRAM = NetworkProgram(
         Parameter(name="mask", shape=(1, 8), axes=(0, 1)),
     ),
     outputs=(Parameter(name="score", shape=(1, 10), grid=Grid(0.25, 3, "uint4")),),
+    passes=(ProgramPass(name="tidy", plugin="passes.py", digest=Digest.of(b"passes")),),
 )
 
 
@@ -83,6 +85,10 @@ def test_the_manifest_says_everything(folder: Path) -> None:
     assert "image  [1, 3, 4, 4], axes [0, 3, 1, 2] of the model's file, scale 0.5" in readme
     assert "score  [1, 10]; of the model's uint4 with scale 0.25 and zero point 3" in readme
     assert "4  score  40 bytes, output" in readme
+    digest = Digest.of(b"passes")
+    assert manifest["lower_with"] == [["tidy", digest.hex]]
+    assert manifest["plugins"] == [["passes.py", digest.hex]]
+    assert f"Its kernels were lowered with tidy of passes.py ({digest.short})." in readme
 
 
 def test_a_number_changed_in_the_manifest(folder: Path, refused: Callable[..., str]) -> None:

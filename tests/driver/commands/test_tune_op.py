@@ -129,8 +129,17 @@ def test_a_pass_of_a_plugin_is_searched_with_and_its_records_are_its_own(
     assert "0 differ from the reference" in said
     digest = Digest.of(PASSES.encode()).hex
     assert f'["lower_with","times","{digest}"]' in Path("with/schedules.json").read_text()
+    manifest = json.loads(Path("with/program/manifest.json").read_text())
+    assert manifest["lower_with"] == [["times", digest]]
+    assert manifest["plugins"] == [["passes.py", digest]]
+    check = ["check", "op:com.example.Product a=6x8 b=8x16 by=3", "--plugin", plugin]
+    check += ["--target", "cpu", "--out", "with"]
+    assert main(check) == 0, "what the run found is looked up by the clock of a processor"
+    assert "1 of 1 step is bit for bit right" in capsys.readouterr().out
 
     forget_plugins()
+    assert main(check) == 2
+    assert "lowered with times of passes.py" in capsys.readouterr().err
     assert main([*words, "--out", "without"]) == 0
     assert "records: 0 of 1 workload known, 2 schedules" in capsys.readouterr().out
     given = ["tune", "op:com.example.Product a=6x8 b=8x16 by=3", "--plugin", plugin]
