@@ -46,6 +46,7 @@ class StandInRows:
         measured: how often each model and pass was measured.
         asked: the commands.
         before: is called with the model before anything is measured.
+        chosen: the schedules of a tile.
     """
 
     cycles: int = 8000
@@ -57,6 +58,7 @@ class StandInRows:
     measured: Counter[tuple[str, str]] = field(default_factory=Counter)
     asked: list[Sequence[str]] = field(default_factory=list)
     before: Callable[[str], None] = lambda model: None
+    chosen: Callable[[int], tuple[ChosenSchedule, ...]] = with_tile
     stopped: bool = False
     beside: list[int] = field(default_factory=list)
     _live: int = 0
@@ -103,7 +105,7 @@ class StandInRows:
             return
         folder.mkdir(parents=True, exist_ok=True)
         self.measured[model, part] += 1
-        (folder / "schedules.json").write_text(schedules_text(with_tile(tile)))
+        (folder / "schedules.json").write_text(schedules_text(self.chosen(tile)))
         (folder / "run.json").write_text(json.dumps({"settings": {"trials": 7, "judge": None}}))
         summary = self._summary(model, tile) if is_built else self._summary(model, 0)
         (folder / "summary.json").write_text(json.dumps(summary))

@@ -271,6 +271,8 @@ class NightRun:
 
     def _tell(self, recorded: Recorded, seconds: float = 0.0) -> None:
         self._listen(RowDone(judged=recorded.judged, samples=recorded.samples, seconds=seconds))
+        for note in recorded.notes:
+            self._listen(NightNotice(text=f"{recorded.judged.row}: {note}"))
 
     def _leave(self, row: ZooRow, why: str) -> None:
         self._left.append(row.row)

@@ -13,7 +13,6 @@ from driver.jobs.nightly.judging.night_judge import NightJudge
 from driver.jobs.nightly.night.adoption import is_better
 from driver.jobs.nightly.night.kernel_evidence import keep_evidence
 from driver.jobs.nightly.night.measured_run import MeasuredRun, measured_run
-from driver.jobs.nightly.night.row_command import target_of
 from driver.jobs.nightly.night.row_folder import RowFolder
 from driver.jobs.nightly.records import Adoption, Judged, Order, Pass, Row, Sample
 from driver.jobs.nightly.zoo_file import ZooRow
@@ -24,10 +23,11 @@ _SEARCH = "the search of the night"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recorded:
-    """What is in the history now."""
+    """What is in the history now; `notes` say of which kernels it has no code, and why."""
 
     judged: Judged
     samples: tuple[Sample, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 class Recorder:
@@ -75,12 +75,12 @@ class Recorder:
             judged_by = self._samples(row, Pass.KNOWN, known)
             samples = (*judged_by, *self._samples(row, Pass.FOUND, found))
         self._adopt(row.row, samples)
-        keep_evidence(self._history, samples, target_of(row.words))
+        notes = keep_evidence(self._history, samples, row.words)
         if not judged_by:
-            return replace(self.without(row.row, why), samples=samples)
+            return replace(self.without(row.row, why), samples=samples, notes=notes)
         judged = self._judge.judged(judged_by[0], row.gates)
         self._history.judge(judged)
-        return Recorded(judged=judged, samples=samples)
+        return Recorded(judged=judged, samples=samples, notes=notes)
 
     def _samples(self, row: ZooRow, part: Pass, run: MeasuredRun | None) -> tuple[Sample, ...]:
         """The sample of a pass, kept; none where nothing was measured."""

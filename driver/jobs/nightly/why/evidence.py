@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from tilefarm.artifact import CompileJob
+from tilefarm.artifact import CompileJob, PluginText
 from tilefarm.digest import canonical_json
 from tilefarm.documents import decoded
 from tilefarm.errors import TilefarmError
@@ -28,6 +28,7 @@ class Evidence:
     Attributes:
         workload: its name.
         lowered: its IR after all passes, as text; "" if the schedule does not lower any more.
+        why: it does not; "" where it does, and in what older versions have kept.
         causes: (cause, cycles) of one run by itself, see `CycleBreakdown`; empty where nothing
             counts cycles.
     """
@@ -35,13 +36,18 @@ class Evidence:
     workload: str
     lowered: str
     causes: tuple[tuple[str, int], ...] = ()
+    why: str = ""
 
     @property
     def content(self) -> bytes:
         """As it is kept."""
-        return canonical_json(
-            {"workload": self.workload, "lowered": self.lowered, "causes": dict(self.causes)}
-        ).encode()
+        document = {
+            "workload": self.workload,
+            "lowered": self.lowered,
+            "causes": dict(self.causes),
+            **({"why": self.why} if self.why else {}),
+        }
+        return canonical_json(document).encode()
 
     @classmethod
     def read(cls, content: bytes) -> Evidence:
@@ -54,24 +60,33 @@ class Evidence:
         try:
             workload, text = str(document["workload"]), str(document["lowered"])
             causes = tuple((str(name), int(n)) for name, n in document["causes"].items())
+            why = str(document.get("why", ""))
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"not what a night has kept of a kernel: {error}") from None
-        return cls(workload=workload, lowered=text, causes=causes)
+        return cls(workload=workload, lowered=text, causes=causes, why=why)
 
 
-def evidence_of(chosen: ChosenSchedule, target: Target, before: Evidence | None = None) -> Evidence:
+def evidence_of(
+    chosen: ChosenSchedule,
+    target: Target,
+    before: Evidence | None = None,
+    plugins: tuple[PluginText, ...] = (),
+) -> Evidence:
     """What this code makes of a schedule.
 
     Args:
+        plugins: the files of the users' passes that the schedule names. They run in this process,
+            as they did in that of the search and in its workers.
         before: of the same schedule on the same target; where the code is the same, so are its
             cycles, and nothing is run.
     """
     name = chosen.workload.name
-    job = CompileJob(workload=chosen.workload, trace=chosen.trace, target=target)
+    job = CompileJob(workload=chosen.workload, trace=chosen.trace, target=target, plugins=plugins)
     try:
         text = show(lowered(job))
-    except (TilefarmError, Refused):
-        return Evidence(workload=name, lowered="")
+    except (TilefarmError, Refused) as error:
+        why = error.what if isinstance(error, TilefarmError) else str(error)
+        return Evidence(workload=name, lowered="", why=why.partition("\n")[0])
     if before is not None and before.lowered == text:
         return before
     return Evidence(workload=name, lowered=text, causes=_causes(chosen, target))

@@ -136,7 +136,10 @@ def _code_lines(before: Measured, now: Measured) -> Iterator[str]:
     code = [
         name
         for name, made in now.evidence.items()
-        if name in before.evidence and made.lowered != before.evidence[name].lowered
+        if name in before.evidence
+        and made.lowered != before.evidence[name].lowered
+        and made.lowered
+        and before.evidence[name].lowered
     ]
     same = [name for name in code if name not in traces]
     if traces:
@@ -145,7 +148,11 @@ def _code_lines(before: Measured, now: Measured) -> Iterator[str]:
         yield f"{plural(len(same), 'workload')} of the same schedule with other code"
     if new := [name for name in now.schedules if name not in before.schedules]:
         yield f"{plural(len(new), 'workload')} that was not there: {', '.join(new[:_LAYERS])}"
-    if before.evidence and now.evidence and not (traces or same or new):
+    missing = [name for name, made in now.evidence.items() if not made.lowered]
+    for name in missing[:_LAYERS]:
+        why = now.evidence[name].why
+        yield f"no code of {name} is kept" + (f": {why}" if why else "")
+    if before.evidence and now.evidence and not (traces or same or new or missing):
         yield "the code of every kernel is what it was"
 
 
@@ -178,7 +185,7 @@ def _details(name: str, before: Measured, now: Measured) -> Iterator[tuple[str, 
             yield f"{name}: schedule", difference
     if name in before.evidence and name in now.evidence:
         texts = before.evidence[name].lowered, now.evidence[name].lowered
-        difference = _difference(*texts)
+        difference = _difference(*texts) if all(texts) else ""
         if difference:
             yield f"{name}: lowered code", difference
 

@@ -11,6 +11,7 @@ from kit.built import needs_simulator
 from kit.kernels.nests import SIM, dense
 from kit.reports.nights import zoo_history
 from kit.repositories import git
+from tilefarm.artifact import PluginText
 from tilefarm.trace import Step, Trace
 
 from compile_worker.space import generate
@@ -22,6 +23,7 @@ from driver.jobs.nightly.why import (
     evidence_of,
     explained,
 )
+from driver.network import forget_plugins
 
 WORKLOAD = dense(ci=2, co=2)
 
@@ -145,7 +147,46 @@ def test_evidence_of_a_schedule_is_its_code_and_its_cycles_by_cause() -> None:
 
 
 def test_a_schedule_that_does_not_lower_any_more_is_no_surprise() -> None:
-    assert evidence_of(chosen(Step("split", ("nothing", 4))), SIM).lowered == ""
+    made = evidence_of(chosen(Step("split", ("nothing", 4))), SIM)
+    assert made.lowered == ""
+    assert "there is no such loop" in made.why
+    assert Evidence.read(made.content) == made
+
+
+TIDY = PluginText(
+    "passes.py",
+    b"from compile_worker.plugins.custom_pass import custom_pass\n"
+    b"@custom_pass(after='lower_gemm')\ndef tidied_by_night(func, target):\n    return func\n",
+)
+
+
+@needs_simulator
+def test_a_kernel_with_passes_of_users_is_kept_as_any_other() -> None:
+    plain = default()
+    step = Step("lower_with", ("tidied_by_night", TIDY.digest.hex))
+    mine = replace(plain, trace=Trace((*plain.trace.steps, step)))
+    try:
+        without = evidence_of(mine, SIM)
+        assert (without.lowered, without.causes) == ("", ())
+        assert "needs the pass tidied_by_night of the plugin" in without.why
+        made = evidence_of(mine, SIM, plugins=(TIDY,))
+        assert f"tidied_by_night@{TIDY.digest}" in made.lowered
+        assert made.causes == evidence_of(plain, SIM).causes
+        assert made.why == ""
+    finally:
+        forget_plugins()
+
+
+def test_what_has_no_code_is_said_with_its_reason() -> None:
+    schedules = {"w": default()}
+    known, none = Evidence(workload="w", lowered="for"), Evidence(workload="w", lowered="", why="x")
+    before, now = (
+        Measured(sample=sample({"a": cost}), schedules=schedules, evidence={"w": each})
+        for cost, each in ((1000.0, known), (2000.0, none))
+    )
+    told = explained(before, now)
+    assert told.lines[1:] == ("no code of w is kept: x",)
+    assert told.details == ()
 
 
 def test_commits_between_two_nights(tmp_path: Path) -> None:

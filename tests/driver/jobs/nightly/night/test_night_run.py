@@ -7,10 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from kit.kernels.nests import SIM, dense
 from kit.manual_clock import ManualClock
 from kit.reports.nightly_runs import StandInRows, tile_of
+from tilefarm.digest import Digest
 from tilefarm.errors import OutputError
+from tilefarm.trace import Step, Trace
 
+from compile_worker.space import generate
 from driver.jobs.nightly.history.history import History
 from driver.jobs.nightly.history.kernels import kept_kernels
 from driver.jobs.nightly.night.events import NightEvent, NightNotice, RowBegan, RowDone, RowLeft
@@ -21,6 +25,8 @@ from driver.jobs.nightly.night.row_process import RowEnd
 from driver.jobs.nightly.records import Pass, Row, Verdict
 from driver.jobs.nightly.why import Evidence
 from driver.jobs.nightly.zoo_file import NightBudget, Zoo, ZooRow
+from driver.network import forget_plugins
+from driver.tune.chosen_schedules import ChosenSchedule
 
 BEGAN = 1_795_000_000.0
 HOUR, DAY = 3600.0, 86_400.0
@@ -81,6 +87,11 @@ class Nights:
     def reasons(self) -> dict[str, str]:
         done = [event.judged for event in self.told if isinstance(event, RowDone)]
         return {judged.row.model: judged.why for judged in done}
+
+    @property
+    def without_code(self) -> list[str]:
+        texts = [event.text for event in self.told if isinstance(event, NightNotice)]
+        return [text for text in texts if "no code of" in text]
 
     def parts(self) -> list[tuple[str, Pass, float]]:
         with self.history() as history:
@@ -259,7 +270,39 @@ def test_a_night_keeps_what_its_code_makes_of_each_schedule(nights: Nights) -> N
         (sample,) = history.samples()
         (chosen,) = history.schedules(sample.schedules)
         kept = kept_kernels(history, sample.night, sample.machine.target, [chosen])
-    assert Evidence.read(kept[chosen]).workload == chosen.workload.name
+    made = Evidence.read(kept[chosen])
+    assert made.workload == chosen.workload.name
+    assert nights.without_code == [f"zoo:a on sim: no code of {made.workload} is kept: {made.why}"]
+
+
+def test_a_night_lowers_with_the_plugin_of_its_row_where_that_is_what_it_was(
+    nights: Nights,
+) -> None:
+    text = (
+        b"from compile_worker.plugins.custom_pass import custom_pass\n"
+        b"@custom_pass(after='flatten')\ndef tidied_in_row(func, target):\n    return func\n"
+    )
+    plugin = nights.folder / "passes.py"
+    plugin.write_bytes(text)
+    workload, space = dense(ci=2, co=2), generate(dense(ci=2, co=2), SIM)
+    plain = space.trace(dict(space.space.default))
+    step = Step("lower_with", ("tidied_in_row", Digest.of(text).hex))
+    nights.runner.chosen = lambda tile: (
+        ChosenSchedule(
+            workload=workload, trace=Trace((*plain.steps, step)), point=(("tile", tile),)
+        ),
+    )
+
+    def edited(model: str) -> None:
+        plugin.write_bytes(text + b"# edited" * (model == "zoo:b"))
+
+    nights.runner.before = edited
+    words = ("--plugin", str(plugin))
+    nights.measure(row("zoo:b", *words), row("zoo:a", *words))
+    (line,) = nights.without_code
+    assert line.startswith("zoo:b on sim: no code of dense")
+    assert "needs the pass tidied_in_row of the plugin" in line
+    forget_plugins()
 
 
 def test_two_nights_at_once_are_refused(nights: Nights) -> None:
