@@ -16,10 +16,12 @@ from compile_worker.codegen.parallel import call_shared, one_part, parallel_loop
 from compile_worker.codegen.runtime import Runtime
 from compile_worker.codegen.scalars import Scalars
 from compile_worker.codegen.text import MEMORY_TYPES, FunctionText
+from compile_worker.codegen.tile_calls import tile_functions, write_tile_call
 from compile_worker.codegen.vectors import Vectors
 from compile_worker.ir.expr import Var
 from compile_worker.ir.func import Func
 from compile_worker.ir.stmt import Alloc, Block, For, If, LoopKind, Seq, Stmt, Store
+from compile_worker.ir.tile_intrinsics import tile_call
 from compile_worker.isa import SCALAR, Isa
 from compile_worker.passes.matrix_products import matrix_product_by
 
@@ -54,7 +56,8 @@ def cpu_kernel(func: Func, symbol: str, isa: Isa, runtime: Runtime, linkage: str
         call_shared(entry, f"{symbol}.part", pointers)
     entry.do("ret i32 0")
     return (
-        f"define internal void @{inner.name}({arguments}) {NO_BUILTINS} {{\n{inner.body()}\n}}\n"
+        tile_functions(func.body, inner.name, NO_BUILTINS)
+        + f"define internal void @{inner.name}({arguments}) {NO_BUILTINS} {{\n{inner.body()}\n}}\n"
         + part
         + entry_text(symbol, entry, linkage)
     )
@@ -105,6 +108,9 @@ class HostWriter:
         if stmt.extent == 1:
             self._scalars.define(stmt.var, "0")
             self.statement(stmt.body)
+            return
+        if (call := tile_call(stmt)) is not None:
+            write_tile_call(self._text, self._scalars, call, self._text.name)
             return
         if stmt.kind is LoopKind.VECTORIZED:
             product = matrix_product_by(self._isa, stmt)

@@ -53,6 +53,15 @@ def object_code(text: str, host: Host, *, fast_code: bool, vectors: bool = True)
     return bytes(target_machine.emit_object(module))
 
 
+def require_text(text: str) -> None:
+    """Nothing if LLVM takes a module's text; no code is made of it.
+
+    Raises:
+        RuntimeError: it does not, and says why.
+    """
+    llvm.parse_assembly(text).verify()
+
+
 def _optimize(module: Any, target_machine: Any, *, vectors: bool) -> None:
     options = llvm.create_pipeline_tuning_options(SPEED_LEVEL)
     options.loop_vectorization = vectors

@@ -205,6 +205,14 @@ TENSORIZE: Final[Annotation[Block, Intrinsic, None]] = Annotation(
     meaning="The block and its innermost loops are this instruction: products, or zeros.",
 )
 
+INTRINSIC: Final[Annotation[Block | For, str, None]] = Annotation(
+    name="intrinsic",
+    on=(Block, For),
+    values=AnyText(),
+    absent=None,
+    meaning="The loop, and those inside, or the block in them, are this intrinsic of a user's.",
+)
+
 KEEP: Final[Flag[Block]] = Annotation(
     name="keep",
     on=(Block,),
@@ -307,7 +315,7 @@ def paired(axis: int) -> Annotation[Alloc, Literal[1], Literal[0]]:
 
 ANNOTATIONS: Final[tuple[Annotation[Any, Any, Any], ...]] = (
     *(OPERATOR, BATCH, BLOCK, LOWER_WITH),
-    *(DMA, ALU, TENSORIZE, KEEP),
+    *(DMA, ALU, TENSORIZE, INTRINSIC, KEEP),
     *(HOST, THREAD),
     *(SLOTS, COPIES, HOLD, BASE),
     NOTE,

@@ -5,7 +5,7 @@
 
 A loop is a vector's if its iterations store to different elements and read nothing that another one
 stores. A mark from the schedule on any loop of a nest leaves the whole nest as it is, but for a
-vectorized loop for which there is no code: that runs one by one.
+vectorized loop for which there is no code: that runs one by one. What an intrinsic does stays, too.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Final
 from tilefarm.target import Target
 
 from compile_worker.ir.affine import linear
+from compile_worker.ir.annotations import INTRINSIC
 from compile_worker.ir.expr import INDEX, Binary, Buffer, Call, Cast, Const, Expr, Load, Var
 from compile_worker.ir.func import Func
 from compile_worker.ir.simplify import simplify
@@ -60,6 +61,8 @@ def _chosen(stmt: Stmt, isa: Isa, *, may: bool) -> Stmt:
     """`may`: no loop around has a kind that the schedule chose."""
     if not isinstance(stmt, For):
         return descend(stmt, lambda each: _chosen(each, isa, may=may))
+    if INTRINSIC.is_on(stmt):
+        return stmt
     if _is_vectorized(stmt):
         if not has_vector_code(stmt) or not _exact(stmt, isa):
             return _of_kind(stmt, LoopKind.SERIAL)

@@ -15,7 +15,7 @@ import inspect
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from tilefarm.artifact import PluginText
 from tilefarm.dtype import DType
@@ -27,25 +27,13 @@ from compile_worker.codegen.hosts import this_host
 from compile_worker.codegen.machine import object_code
 from compile_worker.codegen.text import VALUE_TYPES
 from compile_worker.ir.expr import (
-    Add,
-    And,
-    Binary,
     Buffer,
-    Call,
-    Cast,
-    Eq,
     Expr,
     Load,
-    Logical,
-    Max,
-    Min,
-    Mul,
-    Ne,
-    Or,
-    Select,
 )
 from compile_worker.ir.func import Func
 from compile_worker.ir.intrinsics import UserIntrinsic, know_intrinsic
+from compile_worker.ir.matching import matched
 from compile_worker.ir.node import Node
 from compile_worker.ir.simplify import simplify
 from compile_worker.ir.visit import find, rewrite
@@ -59,7 +47,8 @@ AFTER: Final = "rewrite_storage"
 SECONDS: Final = 10.0
 """What the function may take for its expression."""
 
-_TYPES: Final = (DType.INT8, DType.UINT8, DType.INT16, DType.INT32, DType.FLOAT32)
+DATA_TYPES: Final = (DType.INT8, DType.UINT8, DType.INT16, DType.INT32, DType.FLOAT32)
+"""Of operands and results."""
 
 _LANES: Final = 16
 """Of the vector that LLVM is asked about; it takes others if it takes this."""
@@ -69,11 +58,8 @@ _LLVM: Final = re.compile(r"llvm\.(?!x86|aarch64|arm)[a-z0-9]+(\.[a-z0-9]+)*")
 
 _LITERAL: Final = re.compile(r"i[0-9]+ (true|false|-?[0-9]+)")
 
-_EITHER_WAY: Final = (Add, Mul, And, Or, Eq, Ne)
-"""Operators whose operands change places without a change of the result; of integers Min and Max
-as well, which of floats tell a NaN's place."""
-
-Meaning: TypeAlias = Callable[..., Expr]
+Meaning: TypeAlias = Callable[..., Any]
+"""Gives an expression, or is a script, which is never run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,23 +69,29 @@ class CustomIntrinsic:
     name: str
     meaning: Meaning
     llvm: str
-    dtype: DType
-    literals: tuple[str, ...]
+    dtype: DType | None
+    literals: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
 
 
 def custom_intrinsic(
-    llvm: str, *, of: DType, literals: Sequence[str] = ()
+    llvm: str, *, of: DType | None = None, literals: Sequence[str] = (), needs: str = ""
 ) -> Callable[[Meaning], CustomIntrinsic]:
-    """Declares the function below it as what an intrinsic of LLVM computes.
+    """Declares the function below it as what an intrinsic of LLVM, or a few of them, computes.
 
     Args:
-        llvm: an intrinsic without memory that is overloaded by one type, without its suffix.
-        of: the type of operands and result.
+        llvm: an intrinsic without memory that is overloaded by one type, without its suffix. Of a
+            nest of loops: the body of a function of LLVM's, see `plugins.tile_intrinsic`.
+        of: the type of operands and result; None: the function is a script of a nest of loops.
         literals: what LLVM's takes behind the operands, as `("i1 false",)` of llvm.abs.
+        needs: words of /proc/cpuinfo that a processor has which can do a nest's.
     """
+    if not isinstance(llvm, str) or not isinstance(needs, str):
+        raise TypeError("the intrinsic of LLVM's, and what it needs, are texts")
 
     def declared(function: Meaning) -> CustomIntrinsic:
-        return CustomIntrinsic(function.__name__, function, llvm, of, tuple(literals))
+        words = tuple(needs.split())
+        return CustomIntrinsic(function.__name__, function, llvm, of, tuple(literals), words)
 
     return declared
 
@@ -132,63 +124,23 @@ def intrinsic_of(mine: CustomIntrinsic, plugin: PluginText) -> UserIntrinsic:
     Raises:
         SettingsError: its function fails or gives no such expression, or LLVM has none such.
     """
-    if mine.dtype not in _TYPES:
+    if mine.dtype is None or mine.dtype not in DATA_TYPES:
         why = f"has the type {mine.dtype}, which no data have"
-        raise _refused(mine, plugin, why, f"one of {', '.join(map(str, _TYPES))}")
+        raise refused(mine, plugin, why, f"one of {', '.join(map(str, DATA_TYPES))}")
     names = tuple(inspect.signature(mine.meaning).parameters)
     operands = tuple(Load(Buffer(name, (), mine.dtype, "local"), ()) for name in names)
     meaning = _meaning(mine, operands, plugin)
     lacks = ", ".join(sorted({x.buffer.name for x in operands} - _read(meaning)))
     if meaning.dtype is not mine.dtype or lacks or isinstance(meaning, Load):
         why = f"its expression has no {lacks}" if lacks else f"gives {meaning.dtype}"
-        raise _refused(mine, plugin, why, f"an expression of {mine.dtype} with all operands")
+        raise refused(mine, plugin, why, f"an expression of {mine.dtype} with all operands")
     found = UserIntrinsic(
         f"{mine.name}_{plugin.digest.short}", operands, meaning, mine.llvm, mine.literals
     )
     why = _refusal(found)
     if why:
         hint = "an intrinsic of LLVM's that is overloaded by one type, without its suffix"
-        raise _refused(mine, plugin, why, hint)
-    return found
-
-
-Bound: TypeAlias = dict[Load, Expr]
-
-
-def matched(pattern: Expr, expr: Expr, operands: Sequence[Load], bound: Bound) -> Bound | None:
-    """What the operands of a pattern stand for if an expression is of its form; else None."""
-    if isinstance(pattern, Load) and pattern in operands:
-        if expr.dtype is not pattern.dtype or bound.get(pattern, expr) is not expr:
-            return None
-        return {**bound, pattern: expr}
-    if type(pattern) is not type(expr) or pattern.dtype is not expr.dtype:
-        return None
-    match pattern, expr:
-        case (Binary() | Logical(), Binary() | Logical()):
-            pairs = [(expr.left, expr.right)]
-            swaps = _EITHER_WAY if pattern.left.dtype.is_float else (*_EITHER_WAY, Min, Max)
-            if isinstance(pattern, swaps):
-                pairs.append((expr.right, expr.left))
-            wanted = pattern.left, pattern.right
-            found = (_all_matched(wanted, pair, operands, bound) for pair in pairs)
-            return next((each for each in found if each is not None), None)
-        case Cast(value=inner), Cast(value=value):
-            return matched(inner, value, operands, bound)
-        case Select(a, b, c), Select(x, y, z):
-            return _all_matched((a, b, c), (x, y, z), operands, bound)
-        case Call(name, args), Call(other, values) if name == other and len(args) == len(values):
-            return _all_matched(args, values, operands, bound)
-        case _:
-            return bound if pattern is expr else None
-
-
-def _all_matched(
-    patterns: Sequence[Expr], exprs: Sequence[Expr], operands: Sequence[Load], bound: Bound
-) -> Bound | None:
-    found: Bound | None = bound
-    for pattern, expr in zip(patterns, exprs, strict=True):
-        if found is not None:
-            found = matched(pattern, expr, operands, found)
+        raise refused(mine, plugin, why, hint)
     return found
 
 
@@ -198,10 +150,10 @@ def _meaning(mine: CustomIntrinsic, operands: Sequence[Load], plugin: PluginText
             made = mine.meaning(*operands)
     except (Exception, SystemExit, OverdueError) as error:
         why = f"fails: {failure(error, plugin.named)}"
-        raise _refused(mine, plugin, why, "one expression of the IR") from None
+        raise refused(mine, plugin, why, "one expression of the IR") from None
     if not isinstance(made, Expr):
         why = f"gives {type(made).__name__}"
-        raise _refused(mine, plugin, why, "one expression of the IR")
+        raise refused(mine, plugin, why, "one expression of the IR")
     return simplify(made)
 
 
@@ -229,5 +181,6 @@ def _refusal(mine: UserIntrinsic) -> str:
     return ""
 
 
-def _refused(mine: CustomIntrinsic, plugin: PluginText, why: str, hint: str) -> SettingsError:
+def refused(mine: CustomIntrinsic, plugin: PluginText, why: str, hint: str) -> SettingsError:
+    """The error that an intrinsic of a file is."""
     return SettingsError(f"--plugin: {plugin.named}: the intrinsic {mine.name} {why}", hint)

@@ -9,7 +9,7 @@ records. A schedule travels without code; where nobody has given the file, it is
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -24,6 +24,7 @@ from compile_worker.ir.func import Func
 from compile_worker.pipeline import Pass, PassError, inserted, stages_by_name
 from compile_worker.plugins.custom_pass import Rewrite
 from compile_worker.schedule.marks import lower_with
+from compile_worker.schedule.tensorize import tensorize
 
 PRIMITIVE: Final = lower_with.__name__
 
@@ -110,9 +111,20 @@ def lowered_as_here(trace: Trace) -> Trace:
     """
     ours, named = divided(trace)
     here = default_trace().steps
-    names = {step.args[0] for step in here}
-    missing = (step for step in named.steps if step.args[0] not in names)
-    return Trace((*ours.steps, *here, *missing))
+    digests = {str(name): str(digest) for name, digest in (step.args for step in here)}
+    missing = (step for step in named.steps if step.args[0] not in digests)
+    return Trace((*(_of_here(step, digests) for step in ours.steps), *here, *missing))
+
+
+def _of_here(step: Step, digests: Mapping[str, str]) -> Step:
+    """A step that hands loops to an intrinsic of a user's, with the one that is loaded here."""
+    if step.primitive != tensorize.__name__ or len(step.args) != 2:
+        return step
+    stage, name = step.args
+    label = str(name).rpartition("_")[0]
+    if label not in digests:
+        return step
+    return Step(step.primitive, (stage, f"{label}_{Digest(digests[label]).short}"))
 
 
 def plugins_of(trace: Trace) -> tuple[PluginText, ...]:
@@ -172,7 +184,7 @@ def _named_by(func: Func) -> Iterator[UserPass]:
 
 def _unknown(step: Step) -> PassError:
     name, digest = map(str, step.args)
-    other = next((str(each.args[1]) for each in _known if each.args[0] == name), "")
+    other = next((each.origin.hex for each in _chosen if each.name == name), "")
     loaded = (
         f"and what is loaded is another version, {other[:12]}" if other else "which is not loaded"
     )

@@ -17,6 +17,7 @@ from tilefarm.digest import Digest
 from tilefarm.errors import SettingsError, TilefarmError
 
 from compile_worker.machines.cpu.space.script_context import ScriptRule
+from compile_worker.machines.cpu.space.script_intrinsics import intrinsic_rule
 from compile_worker.machines.known import MACHINES
 from compile_worker.pipeline import Pass, PassError, stages_by_name
 from compile_worker.plugins import custom_pass, rules
@@ -26,6 +27,7 @@ from compile_worker.plugins.failure import failure
 from compile_worker.plugins.operator import CustomOperator
 from compile_worker.plugins.passes import UserPass, know_passes, knows_plugin, with_user_pass
 from compile_worker.plugins.patience import OverdueError, patience
+from compile_worker.plugins.tile_intrinsic import tile_of, tile_pass
 
 MOST_NBYTES: Final = 1 << 20
 """Of a file: one that people write has some kilobytes."""
@@ -70,12 +72,19 @@ def plugin_of(named: str, text: bytes) -> Plugin:
     generating = tuple(rules.guarded(each) for each in declared if isinstance(each, ScriptRule))
     passes = [each for each in declared if isinstance(each, CustomPass)]
     source = PluginText(named, text)
-    passes += [pass_of(each, source) for each in declared if isinstance(each, CustomIntrinsic)]
+    for each in declared:
+        if isinstance(each, CustomIntrinsic) and each.dtype is None:
+            tile = tile_of(each, source)
+            passes.append(tile_pass(tile, each))
+            generating = (*generating, intrinsic_rule(tile))
+        elif isinstance(each, CustomIntrinsic):
+            passes.append(pass_of(each, source))
     if not operators and not generating and not passes:
         raise SettingsError(
             f"--plugin: {named} declares no operator",
             "@custom_operator(domain, name) above a script, @custom_pass(after=...) above a rewrite"
-            " of the IR, @custom_intrinsic(llvm, of=...) above an expression, or a ScriptRule",
+            " of the IR, @custom_intrinsic(llvm, of=...) above an expression or without `of` above"
+            " loops, or a ScriptRule",
         )
     labels = [each.label for each in operators] + [each.name for each in generating]
     labels += [each.name for each in passes]

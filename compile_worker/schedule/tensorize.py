@@ -1,4 +1,6 @@
-"""The primitive that hands a block's innermost loops to one of the accelerator's instructions."""
+"""The primitive that hands a block's innermost loops to an instruction: the accelerator's, or what
+a user's intrinsic is made of.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +11,14 @@ from tilefarm.dtype import DType
 from tilefarm.errors import ScheduleError
 from tilefarm.target import Target
 
-from compile_worker.ir.annotations import TENSORIZE, Intrinsic
+from compile_worker.ir.annotations import INTRINSIC, TENSORIZE, Intrinsic
 from compile_worker.ir.expr import Add, Cast, Const, Expr, Load, Mul, Var
 from compile_worker.ir.func import Func
-from compile_worker.ir.stmt import Block, For, Store
+from compile_worker.ir.printer import show
+from compile_worker.ir.stmt import Block, For, Stmt, Store
+from compile_worker.ir.tile_intrinsics import TileIntrinsic, call_of, tile_intrinsic
 from compile_worker.schedule.marks import marked
-from compile_worker.schedule.places import block_path, block_target, replaced
+from compile_worker.schedule.places import Path, block_path, block_target, replaced
 from compile_worker.schedule.schedule import Schedule, primitive
 
 Matcher: TypeAlias = Callable[[Block, tuple[For, ...], Target], str]
@@ -29,13 +33,20 @@ def tensorize(schedule: Schedule, stage: str, intrinsic: str) -> Func:
     ->                                                          tensorize("conv", "gemm")
         for b in 0:1: for o in 0:16: for i in 0:16: block conv {tensorize=gemm}
 
+    An intrinsic of a user's marks its loops as well, which passes then leave as they are.
+
     Raises:
-        ScheduleError: no such instruction, or the block and its loops are not what it does.
+        ScheduleError: no such instruction, the target lacks it, or the block and its loops are not
+            what it does.
     """
+    mine = tile_intrinsic(intrinsic)
+    if mine is not None:
+        return _with_intrinsic(schedule, stage, mine)
     known = next((each for each in INTRINSICS if each == intrinsic), None)
     if known is None:
         why = f"the target has no {intrinsic!r}"
-        raise ScheduleError("tensorize", stage, why, f"one of {', '.join(INTRINSICS)}")
+        hint = f"one of {', '.join(INTRINSICS)}, or --plugin with the file that declares it"
+        raise ScheduleError("tensorize", stage, why, hint)
     path = block_path("tensorize", schedule.func, stage)
     block = block_target(path)
     matcher = INTRINSICS[known]
@@ -44,6 +55,25 @@ def tensorize(schedule: Schedule, stage: str, intrinsic: str) -> Func:
         legal = (matcher.__doc__ or "").rstrip(".")
         raise ScheduleError("tensorize", stage, f"not a {intrinsic}: {why}", legal)
     return replaced(schedule.func, path, marked(block, TENSORIZE(known)))
+
+
+def _with_intrinsic(schedule: Schedule, stage: str, mine: TileIntrinsic) -> Func:
+    """The marks of a user's intrinsic on a block's innermost loops and on the block."""
+    path = block_path("tensorize", schedule.func, stage)
+    block, depth = block_target(path), len(mine.loops)
+    if lacking := mine.lacking(schedule.target.host):
+        why = f"{mine.name} needs {lacking}, which {schedule.target.name} has not"
+        raise ScheduleError("tensorize", stage, why, "another target, or leave it out")
+    nest = path.steps[-depth - 1] if len(path.steps) > depth else block
+    if call_of(mine, nest) is None:
+        loops = ", ".join(f"{var.name} of {extent}" for var, extent in mine.loops)
+        why = f"it is not what {mine.name} does over its innermost loops"
+        raise ScheduleError("tensorize", stage, why, f"loops as {loops}: {show(mine.store)}")
+    mark = INTRINSIC(mine.name)
+    made: Stmt = marked(block, mark)
+    for loop in reversed(path.loops[-depth:]):
+        made = marked(For(loop.var, loop.extent, made, loop.kind, loop.marks), mark)
+    return replaced(schedule.func, Path(path.steps[:-depth]), made)
 
 
 def not_gemm(block: Block, loops: tuple[For, ...], target: Target) -> str:

@@ -31,6 +31,7 @@ from driver.tune.files import Files
 from driver.tune.judged import judge_promise, require_samples
 from driver.tune.prepared import Prepared
 from driver.tune.run_context import RunContext
+from driver.tune.user_intrinsics import where_used
 
 _SEEDED_RUNS: Final = 4
 
@@ -135,4 +136,6 @@ def prepare(context: RunContext, files: Files, target: Target) -> Prepared:
         say(f"{len(tasks)} distinct workloads")
         for step in default_trace().steps:
             say(f"every kernel lowered with {step.args[0]}")
+        for line in where_used(tasks.values()):
+            say(line)
     return Prepared(files=files, judged=judged, tasks=tasks)

@@ -42,6 +42,7 @@ from driver.tune.summarise import (
     trial_rows,
     workload_row,
 )
+from driver.tune.user_intrinsics import failures
 from driver.tune.watched import LogFile
 from tuner.schedule_store import ScheduleStore
 from tuner.trial_store import TrialStore
@@ -115,6 +116,8 @@ class RunPass:
             result = search(self._context, self._prepared, self._store, self._resources, story)
         if result.error is not None and not self._store.count():
             raise result.error
+        for line in failures(self._prepared.tasks.values(), self._store):
+            self._context.say(line)
         if result.why == "exhausted":
             run_offs(
                 self._context,

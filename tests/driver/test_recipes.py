@@ -75,7 +75,7 @@ def test_whatever_can_be_added_has_a_recipe() -> None:
         *(f"compile_worker: {each}" for each in ("operator", "primitive", "pass", "machine")),
         *(
             f"driver/network: {each}"
-            for each in ("operator", "generation rule", "pass", "intrinsic")
+            for each in ("operator", "generation rule", "pass", "intrinsic", "intrinsic of loops")
         ),
         *("driver: board", "driver/benchmarks: benchmark", "tuner: proposer"),
     }
@@ -117,7 +117,7 @@ def test_a_benchmark(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_custom_operator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     plugin = tmp_path / "mine.py"
-    plugin.write_text(example(DRIVER / "network" / "README.md", "python", "custom_operator"))
+    plugin.write_text(example(DRIVER / "network" / "README.md", "python", "ScaledTanh"))
     scaled = helper.make_node("ScaledTanh", ["x"], ["y"], domain="com.example", scale=2.0)
     saved(model([scaled], x=(1, 4, 2, 2)), tmp_path, "net.onnx")
     np.savez("data.npz", x=np.eye(4, dtype=np.float32).reshape(1, 4, 2, 2))
@@ -153,12 +153,32 @@ def test_an_intrinsic_of_a_user(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    source = example(DRIVER / "network" / "README.md", "python", "custom_intrinsic")
+    source = example(DRIVER / "network" / "README.md", "python", "saturated_sum")
     Path("mine.py").write_text(source + ADDED)
     words = ["show", "op:com.example.Added x=8x100 y=8x100", "--plugin", "mine.py"]
     try:
         assert main([*words, "--target", "cpu:x86-64-v3", "--after", "llvm"]) == 0
         assert re.search(r"@llvm\.sadd\.sat\.v\d+i8\(", capsys.readouterr().out)
+    finally:
+        forget_plugins()
+
+
+def test_an_intrinsic_of_loops_of_a_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine.py").write_text(RECIPES["driver/network: intrinsic of loops"].code[1])
+    Path("point.json").write_text('{"tensorize_pairs": 1, "block_i": 8, "tile_i": 24}')
+    words = ["show", "op:com.example.Power x=24x32", "--plugin", "mine.py"]
+    words += ["--target", "cpu:x86-64-v3"]
+    try:
+        assert main(words) == 0
+        assert "+ Tensorize-pairs: a stage computes what pairs does" in capsys.readouterr().out
+        assert main([*words, "--point", "point.json", "--after", "llvm"]) == 0
+        said = capsys.readouterr().out
+        assert len(re.findall(r"call <8 x i32> @kernel\.body\.pairs_\w+\(", said)) == 1
+        assert main([*words[:-1], "cpu:neoverse-n1"]) == 0
+        assert "- Tensorize-pairs: it needs avx2" in capsys.readouterr().out
     finally:
         forget_plugins()
 

@@ -56,7 +56,7 @@ def test_text_of_every_statement(golden: Golden) -> None:
         ("func f\npass\nelse\n  pass", "line 3 does not belong"),
         (
             "func f\nfor i in 4 {hosts=1}\n  pass",
-            "line 2 marks a loop 'hosts'; there are host, thread, note: for i in 4",
+            "line 2 marks a loop 'hosts'; there are intrinsic, host, thread, note: for i in 4",
         ),
         ("func f {slots=2}\npass", "line 1 marks a function 'slots'; there are operator"),
         ("func f\nblock b {align_0=2}\n  pass", "line 2 marks a block 'align_0'; there are dma"),

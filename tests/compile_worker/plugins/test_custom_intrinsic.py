@@ -19,9 +19,9 @@ from compile_worker.emit import kernel_text
 from compile_worker.ir.expr import Add, Buffer, Const, Expr, Lt, Max, Min, Mul, Select, Sub
 from compile_worker.ir.interpret import interpret
 from compile_worker.ir.intrinsics import intrinsic_of_user
+from compile_worker.ir.matching import matched
 from compile_worker.ir.parser import parse
 from compile_worker.ir.printer import show
-from compile_worker.plugins.custom_intrinsic import matched
 from compile_worker.plugins.passes import default_trace, plugins_of, set_passes_of_users
 from compile_worker.plugins.plugin import plugin_of
 from driver.targets import usable_target

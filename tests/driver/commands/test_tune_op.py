@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from kit.objects.hosts import runs_here
+from kit.recipes import RECIPES
 from tilefarm.digest import Digest
+from tilefarm.measurement import Status
 
 from driver.cli import main
 from driver.network import forget_plugins
+from tuner.trial_store import TrialStore
 
 
 def test_a_file_of_operators_is_tuned(
@@ -163,6 +168,39 @@ def test_a_pass_of_a_plugin_is_searched_with_and_its_records_are_its_own(
     assert "0 differ from the reference" in said
     digest = Digest.of(Path("passes.py").read_bytes()).hex
     assert f'["lower_with","times","{digest}"]' in Path("later/schedules.json").read_text()
+
+
+@pytest.mark.slow
+def test_an_intrinsic_of_loops_is_searched_with_and_one_that_lies_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if not runs_here("avx2"):
+        pytest.skip("this processor has no avx2")
+    monkeypatch.chdir(tmp_path)
+    text = RECIPES["driver/network: intrinsic of loops"].code[1]
+    words = ["tune-op", "com.example.Power x=24x32", *HERE, "--trials", "16"]
+    used = r"pairs: of (\d+) schedules? with it (\d+) end as wrong_result; 0 of \d+ without it fail"
+    try:
+        Path("mine.py").write_text(text)
+        assert main([*words, "--plugin", "mine.py", "--out", "true"]) == 0
+        said = capsys.readouterr().out
+        assert "pairs can do sums of 1 of 1 workload" in said
+        assert "0 differ from the reference" in said
+        assert not re.search(used, said)
+        with TrialStore(Path("true/records.sqlite"), read_only=True) as store:
+            trials = store.trials()
+        assert {trial.status for trial in trials} == {Status.OK}
+        assert any(dict(trial.point)["tensorize_pairs"] for trial in trials)
+        forget_plugins()
+        Path("lie.py").write_text(text.replace("= add", "= sub"))
+        assert main([*words, "--plugin", "lie.py", "--out", "lie"]) == 0
+        said = capsys.readouterr().out
+        found = re.search(used, said)
+        assert found is not None
+        assert found[1] == found[2]
+        assert "0 differ from the reference" in said
+    finally:
+        forget_plugins()
 
 
 def test_numbers_that_differ_in_a_late_digit_are_two_operators(

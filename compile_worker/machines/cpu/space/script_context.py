@@ -6,11 +6,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from tilefarm.machine import Host
 from tilefarm.space import Point
 from tilefarm.trace import Step
 
 from compile_worker.draft import Draft
 from compile_worker.generated import RuleOutcome
+from compile_worker.ir.tile_intrinsics import TileIntrinsic
 from compile_worker.isa import Isa
 from compile_worker.machines.cpu.space.script_dots import quads_of
 from compile_worker.machines.cpu.space.script_regions import Regions
@@ -31,6 +33,8 @@ class ScriptContext:
         regions: how much of each buffer a tile needs.
         isa: the vector unit.
         threads: of the processor.
+        host: the processor.
+        intrinsics: of users, that may do the main stage's sums.
     """
 
     stages: ScriptStages
@@ -38,6 +42,8 @@ class ScriptContext:
     inlined: tuple[str, ...]
     isa: Isa
     threads: int
+    host: Host
+    intrinsics: tuple[TileIntrinsic, ...] = ()
 
     @property
     def has_dots(self) -> bool:
@@ -73,6 +79,7 @@ class ScriptRule:
         unmet: why it does not fire; empty where it does.
         declare: adds its variables and constraints.
         steps: of a rule of a user's: what it adds to the schedule, once the others are done.
+        intrinsic: that it is about, see `script_intrinsics`.
     """
 
     name: str
@@ -81,6 +88,7 @@ class ScriptRule:
     unmet: Callable[[ScriptContext], str]
     declare: Callable[[Draft, ScriptContext], None] = declare_nothing
     steps: Steps = no_steps
+    intrinsic: TileIntrinsic | None = None
 
 
 def outcomes(rules: Sequence[ScriptRule], context: ScriptContext) -> tuple[RuleOutcome, ...]:

@@ -38,11 +38,10 @@ def declare_tiling(draft: Draft, context: ScriptContext) -> None:
     """tile_*, block_*: their extents; lanes, outermost: axes; shared: by threads, or not."""
     axes, isa = context.stages.axes, context.isa
     for at, axis in enumerate(axes):
-        most = WIDEST if at >= len(axes) - 2 else _MOST_ROWS
         tile, block = context.size(TILE, at), context.size(BLOCK, at)
         draft.tunable(tile, _tile_sizes(axis.extent, isa.lanes))
         is_row = context.stages.main is None and axis is axes[-1]
-        sizes = _block_sizes(axis.extent, most, isa.lanes)
+        sizes = block_sizes(context, at)
         draft.tunable(block, {*sizes, axis.extent} if is_row else sizes)
         pairs = product(draft.domain(tile), draft.domain(block))
         filled = [pair for pair in pairs if _fills(context, *pair)]
@@ -126,9 +125,11 @@ def _fills(context: ScriptContext, tile: int, block: int) -> bool:
     return tile % block == 0 or (not context.stages.reads_itself and is_tile(tile, block))
 
 
-def _block_sizes(extent: int, most: int, lanes: int) -> list[int]:
-    """A few rows, or whole vectors, or everything."""
-    sizes = tile_sizes(extent, most)
+def block_sizes(context: ScriptContext, at: int) -> list[int]:
+    """Of a block along an axis: a few rows, or whole vectors, or everything."""
+    axes, lanes = context.stages.axes, context.isa.lanes
+    extent = axes[at].extent
+    sizes = tile_sizes(extent, WIDEST if at >= len(axes) - 2 else _MOST_ROWS)
     return [each for each in sizes if each <= _MOST_ROWS or each % lanes == 0 or each == extent]
 
 

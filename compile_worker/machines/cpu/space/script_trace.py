@@ -16,6 +16,7 @@ from compile_worker.machines.cpu.space.script_context import (
     Steps,
 )
 from compile_worker.machines.cpu.space.script_dots import QUAD, quads_of
+from compile_worker.machines.cpu.space.script_intrinsics import chosen_way, tile_steps
 from compile_worker.machines.cpu.space.script_loads import copy_steps, load_steps
 from compile_worker.machines.cpu.space.script_places import at, place_steps
 from compile_worker.machines.cpu.space.script_stages import CACHE, Stage, names
@@ -68,6 +69,9 @@ def _order_steps(context: ScriptContext, point: Point) -> Iterator[Step]:
 
 def _main_steps(context: ScriptContext, stage: Stage, point: Point) -> Iterator[Step]:
     """The order of a block's sums; loops that are short are written out."""
+    if (chosen := chosen_way(context, point)) is not None:
+        yield from tile_steps(context, stage, *chosen)
+        return
     others, lanes = _spatial(context, stage, point)
     reduced, inner = [*names(stage.reduced)], lanes
     products = point.get("products", 1)

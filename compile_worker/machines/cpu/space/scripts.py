@@ -19,6 +19,7 @@ from tilefarm.workload import Workload
 from compile_worker.draft import Draft, Emptied
 from compile_worker.generated import Generated
 from compile_worker.ir.func import Func
+from compile_worker.ir.tile_intrinsics import TileIntrinsic
 from compile_worker.isa import isa_of
 from compile_worker.machines.cpu.space.script_context import (
     BEFORE,
@@ -28,6 +29,7 @@ from compile_worker.machines.cpu.space.script_context import (
     ScriptRule,
     outcomes,
 )
+from compile_worker.machines.cpu.space.script_intrinsics import ways
 from compile_worker.machines.cpu.space.script_places import at, is_cheap, is_inlinable
 from compile_worker.machines.cpu.space.script_regions import Regions
 from compile_worker.machines.cpu.space.script_rules import RULES, with_rules_of_users
@@ -86,15 +88,22 @@ def _generated(
     keep_slow: bool,
 ) -> Generated | None:
     inlined: list[str] = []
+    intrinsics = tuple(rule.intrinsic for rule in rules if rule.intrinsic is not None)
     stages = stages_of(nest)
-    while stages and (stage := _next_inlined(stages, keep_slow=keep_slow)):
+    while stages and (stage := _next_inlined(stages, intrinsics, keep_slow=keep_slow)):
         inlined.append(stage.name)
         nest = replay(Trace((Step("compute_inline", (stage.name,)),)), nest, target)
         stages = stages_of(nest)
     if stages is None:
         return None
     context = ScriptContext(
-        stages, Regions(stages), tuple(inlined), isa_of(target.host), target.model.threads
+        stages,
+        Regions(stages),
+        tuple(inlined),
+        isa_of(target.host),
+        target.model.threads,
+        target.host,
+        intrinsics,
     )
     draft = Draft()
     for rule in rules:
@@ -105,15 +114,17 @@ def _generated(
     return Generated(space, partial(script_steps, context, rules), outcomes(rules, context))
 
 
-def _next_inlined(stages: ScriptStages, *, keep_slow: bool) -> Stage | None:
-    return next(
-        (
-            each
-            for each in stages.producers
-            if is_inlinable(stages, each) and (not keep_slow or is_cheap(stages, each))
-        ),
-        None,
-    )
+def _next_inlined(
+    stages: ScriptStages, intrinsics: Sequence[TileIntrinsic], *, keep_slow: bool
+) -> Stage | None:
+    def is_kept(stage: Stage) -> bool:
+        assert stage.made is not None
+        readers = stages.readers(stage.made)
+        is_operand = any(ways(mine, reader) for mine in intrinsics for reader in readers)
+        return is_operand or not is_cheap(stages, stage)
+
+    found = (each for each in stages.producers if is_inlinable(stages, each))
+    return next((each for each in found if not (keep_slow and is_kept(each))), None)
 
 
 def _wished(draft: Draft, context: ScriptContext) -> Iterator[dict[str, int]]:
