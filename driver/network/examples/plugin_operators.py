@@ -99,7 +99,8 @@ def _shape(said: str) -> Shape:
 
 
 def _number(said: str) -> float:
-    number = float(said)
+    """An int where it is said as one: numpy counts with it."""
+    number = int(said) if re.fullmatch(r"[+-]?[0-9]{1,15}", said) else float(said)
     if not math.isfinite(number):
         raise ValueError(f"{said!r} is no finite number")
     return number

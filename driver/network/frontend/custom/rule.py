@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from operator import index
 from typing import Any, Final
@@ -139,15 +139,53 @@ def _tried(
             f"the plugin's numpy makes {list(wanted.shape)}, and its shape says {list(shape)}"
         )
     found = made.reshape(shape)
-    apart = np.abs(found - wanted) - _RELATIVE * np.abs(wanted)
-    if not (apart <= _ABSOLUTE).all():
+    if _differ(found, wanted):
+        apart = np.abs(found - wanted) - _RELATIVE * np.abs(wanted)
         at = np.unravel_index(np.argmax(np.where(np.isnan(apart), np.inf, apart)), shape)
         raise RefusedError(
             f"the plugin's script makes {found[at]:.6g} and its numpy {wanted[at]:.6g} at"
             f" {[int(i) for i in at]}"
         )
+    if op.held[0] > 1 and _mixes(operator, {**data, **constants}, list(data), numbers, wanted):
+        raise RefusedError(
+            f"{operator.label} of the plugin mixes the samples of a batch of {op.held[0]}"
+        )
     furthest = float(np.abs(found - wanted).max())
     return f"script and numpy are at most {furthest:.2g} apart in {plural(found.size, 'element')}"
+
+
+def _mixes(
+    operator: CustomOperator,
+    given: Mapping[str, FloatArray],
+    batched: Sequence[str],
+    numbers: Mapping[str, float],
+    wanted: FloatArray,
+) -> bool:
+    """Whether a sample of the result depends on another sample, or on its place among them.
+
+    Of any two samples one is changed and the other is not in one of the runs, both ways round.
+    """
+    samples = np.arange(len(wanted))
+    rng = np.random.default_rng(1)
+    moved = {name: np.roll(given[name], 1, axis=0) for name in batched}
+    if _differ(_by_numpy(operator, {**given, **moved}, numbers), np.roll(wanted, 1, axis=0)):
+        return True
+    for bit in range(int(samples[-1]).bit_length()):
+        for value in (0, 1):
+            stay = (samples >> bit & 1) == value
+            changed = {name: given[name].copy() for name in batched}
+            for each in changed.values():
+                each[~stay] = rng.standard_normal(each[~stay].shape, np.float32)
+            found = _by_numpy(operator, {**given, **changed}, numbers)
+            if _differ(found[stay], wanted[stay]):
+                return True
+    return False
+
+
+def _differ(found: FloatArray, wanted: FloatArray) -> bool:
+    """Whether the same inputs made something else; sums in another order are the same."""
+    apart = np.abs(found - wanted) - _RELATIVE * np.abs(wanted)
+    return found.shape != wanted.shape or not (apart <= _ABSOLUTE).all()
 
 
 def _by_numpy(

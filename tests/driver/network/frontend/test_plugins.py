@@ -30,6 +30,7 @@ from driver.network import (
     run_float,
     run_integer,
 )
+from driver.network.examples.plugin_operators import plugin_operator_in
 from driver.network.graph.ir import Custom
 from driver.targets import usable_target
 
@@ -145,6 +146,69 @@ def test_the_integer_network_runs_it_as_a_kernel(tmp_path: Path, target: str) ->
     (floats,) = run_float(graph, {"x": x}).values()
     (integers,) = run_integer(quantized, {"x": x}).values()
     assert np.allclose(floats, integers, atol=0.02)
+
+
+MIXED = (
+    HEAD
+    + """
+@custom_operator("com.example", "Mixed", shape=lambda x: (x[0], x[0]))
+def mixed(x: Cells, out: Cells) -> None:
+    for i in range(x.shape[0]):
+        for j in range(x.shape[0]):
+            out[i, j] = 0
+            for k in range(x.shape[1]):
+                out[i, j] += x[i, k] * x[j, k]
+
+@mixed.reference
+def _(x):
+    return x @ x.T
+"""
+)
+SHIFT = """
+@same.reference
+def _(x):
+    return np.concatenate([x[:1], x[:-1]])
+"""
+PLACES = """
+@same.reference
+def _(x):
+    return x + np.arange(len(x), dtype=np.float32)[:, None]
+"""
+
+
+def test_what_mixes_samples_of_a_batch_has_one_run_as_a_sample(tmp_path: Path) -> None:
+    node = helper.make_node("Mixed", ["x"], ["y"], name="m", domain="com.example")
+    graph = imported(tmp_path, MIXED, node, (6, 9))
+    x = np.random.default_rng(0).standard_normal((5, 6, 9), np.float32)
+    (out,) = run_float(graph, {"x": x}).values()
+    assert out.shape == (5, 6, 6)
+    assert np.allclose(out, x @ x.transpose(0, 2, 1), atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("body", "reference"),
+    [
+        ("out[i, j] = x[max(i - 1, 0), j]", SHIFT),
+        ("out[i, j] = x[i, j] + float32(i)", PLACES),
+    ],
+)
+def test_so_has_what_depends_on_neighbours_or_places(
+    tmp_path: Path, body: str, reference: str
+) -> None:
+    loops = "    for i in range(x.shape[0]):\n        for j in range(x.shape[1]):\n            "
+    declared = '@custom_operator("com.example", "Same")\ndef same(x, out):\n'
+    graph = imported(tmp_path, HEAD + declared + loops + body + "\n" + reference, SAME, (6, 9))
+    x = np.random.default_rng(0).standard_normal((2, 6, 9), np.float32)
+    (out,) = run_float(graph, {"x": x}).values()
+    assert out.shape == (2, 6, 9)
+
+
+def test_a_number_in_words_is_whole_where_it_is_said_so(tmp_path: Path) -> None:
+    load_plugin(plugin(tmp_path, SMOOTH))
+    for said, kind in (("3", int), ("3.0", float), ("3e2", float)):
+        text = plugin_operator_in(f"com.example.Smooth x=1x3x7 k=3 gain={said}")
+        ((_, number),) = text.numbers
+        assert type(number) is kind
 
 
 BODY = "    for i in range(x.shape[0]):\n        out[i] = x[i]\n"
