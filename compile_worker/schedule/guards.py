@@ -6,9 +6,17 @@ from tilefarm.errors import ScheduleError
 
 from compile_worker.ir.expr import Buffer
 from compile_worker.ir.func import Func
-from compile_worker.ir.stmt import Alloc, Block, For, LoopKind, Store
+from compile_worker.ir.stmt import Alloc, Block, For, LoopKind, Seq, Stmt, Store
 from compile_worker.ir.visit import find, variables
-from compile_worker.schedule.places import Path, below, blocks, nest_path
+from compile_worker.schedule.places import (
+    Path,
+    below,
+    block_path,
+    block_target,
+    blocks,
+    nest_loops,
+    nest_path,
+)
 
 
 def serial(primitive: str, loop: For) -> For:
@@ -68,6 +76,21 @@ def plain_store(primitive: str, func: Func, block: Block, path: Path) -> Store:
         why = "other stages are in its loops"
         raise ScheduleError(primitive, block.name, why, f"{primitive} it before them")
     return store
+
+
+def unchanged_nest(primitive: str, func: Func, stage: str) -> tuple[Stmt, Path]:
+    """A stage's loops around its statements as they were written, and the path to them."""
+    path = block_path(primitive, func, stage)
+    block, nest = block_target(path), nest_path(path)
+    if block.init is not None or block.marks or any(loop.marks for loop in path.loops):
+        why = "it is a sum, or was changed by other steps"
+        raise ScheduleError(primitive, stage, why, f"{primitive} it first")
+    if not all(isinstance(step, Alloc | Seq) for step in nest.steps[:-1]):
+        raise ScheduleError(primitive, stage, "it is inside other loops", f"{primitive} it first")
+    raw: Stmt = block.body
+    for loop in reversed(nest_loops(nest.target)):
+        raw = For(loop.var, loop.extent, raw, loop.kind)
+    return raw, nest
 
 
 def only_writer(primitive: str, func: Func, block: Block, buffer: Buffer) -> None:

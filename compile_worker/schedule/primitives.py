@@ -12,6 +12,8 @@ from tilefarm.trace import Step, Trace
 
 from compile_worker.ir.func import Func
 from compile_worker.schedule.consumers import reverse_compute_at, reverse_compute_inline
+from compile_worker.schedule.distribution import distribute
+from compile_worker.schedule.if_conversion import if_convert
 from compile_worker.schedule.loops import (
     fuse,
     overlap,
@@ -54,6 +56,8 @@ PRIMITIVES: Final[Mapping[str, Callable[..., Schedule]]] = {
     "compute_inline": compute_inline,
     "reverse_compute_at": reverse_compute_at,
     "reverse_compute_inline": reverse_compute_inline,
+    "if_convert": if_convert,
+    "distribute": distribute,
     "decompose_reduction": decompose_reduction,
     "rfactor": rfactor,
     "cache_read": cache_read,

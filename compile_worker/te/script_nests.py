@@ -1,25 +1,18 @@
 """The nests of a script: loops around one block each, as a schedule wants them.
 
-Loops that hold one another are peeled off; what is left is the block. A reduction is recognized:
-
-    for i in 4:                              for i in 4: for k in 8:
-      out[i] = 0                     ->        block out over k
-      for k in 8: out[i] = out[i] + x[i, k]      init: out[i] = 0
-                                                 out[i] = out[i] + x[i, k]
-
-A loop whose iterations need one another is one that the block reduces over, too: schedules leave
-its order alone.
+Loops that hold one another are peeled off; what is left is the block, see `ir.reductions`.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
-from compile_worker.ir.expr import Buffer, Expr, Var
+from compile_worker.ir.expr import Buffer, Var
 from compile_worker.ir.independence import independent
-from compile_worker.ir.stmt import Block, For, LoopKind, Seq, Stmt, Store
-from compile_worker.ir.visit import find, rewrite, variables
+from compile_worker.ir.reductions import perfect_nest
+from compile_worker.ir.stmt import For, LoopKind, Stmt, Store
+from compile_worker.ir.visit import find, rewrite
 from compile_worker.te.script_statements import Statements
 
 
@@ -72,45 +65,13 @@ def _named(stmt: Stmt, name: str) -> Stmt:
 
 def _nest(stmt: Stmt, name: str, written: Statements) -> Stmt:
     """Loops peeled off, around one block."""
-    loops: list[For] = []
+    whole, loops = stmt, list[For]()
     while isinstance(stmt, For):
         loops.append(stmt)
         stmt = stmt.body
-    over = tuple(loop.var for loop in loops if not independent(loop.var, stmt))
     for loop in loops:
-        if loop.var in over and loop.kind in (LoopKind.PARALLEL, LoopKind.VECTORIZED):
+        is_apart = loop.kind in (LoopKind.PARALLEL, LoopKind.VECTORIZED)
+        if is_apart and not independent(loop.var, stmt):
             why = f"iterations of this {loop.kind.value} loop need one another"
             raise written.error(written.loops[loop.var], why, "range(...)")
-    found = None if over else _reduction(name, stmt)
-    inner, block = found or ([], Block(name, stmt, None, over))
-    whole: Stmt = block
-    for loop in reversed([*loops, *inner]):
-        whole = For(loop.var, loop.extent, whole, loop.kind)
-    return whole
-
-
-def _reduction(name: str, stmt: Stmt) -> tuple[list[For], Block] | None:
-    """Stores that start, then loops around stores that go on with the same elements."""
-    if not isinstance(stmt, Seq):
-        return None
-    *starts, last = stmt.stmts
-    loops: list[For] = []
-    while isinstance(last, For):
-        loops.append(last)
-        last = last.body
-    updates = last.stmts if isinstance(last, Seq) else (last,)
-    begun, changed = _elements(starts), _elements(updates)
-    over = tuple(loop.var for loop in loops)
-    if not loops or begun is None or begun != changed:
-        return None
-    if any(variables(at) & {*over} for _, index in begun for at in index):
-        return None
-    init = starts[0] if len(starts) == 1 else Seq(tuple(starts))
-    return loops, Block(name, last, init, over)
-
-
-def _elements(stmts: Iterable[Stmt]) -> frozenset[tuple[Buffer, tuple[Expr, ...]]] | None:
-    """Where stores store; None if one is something else, or two store at one place."""
-    stores = list(stmts)
-    found = frozenset((s.buffer, s.index) for s in stores if isinstance(s, Store))
-    return found if len(found) == len(stores) else None
+    return perfect_nest(whole, name)

@@ -100,7 +100,9 @@ def test_result_stays_the_same() -> None:
 def test_result_stays_the_same_after_every_primitive() -> None:
     accepted: Counter[str] = Counter()
     explore(accepted, DEEPLY, derandomize=settings().derandomize)
-    assert {name for name in ARGUMENTS if accepted[name] >= 20} == set(ARGUMENTS), accepted
+    # Those of scripts are drawn where scripts are, in test_scripts_as_python.
+    wanted = set(ARGUMENTS) - {"if_convert", "distribute"}
+    assert {name for name in wanted if accepted[name] >= 20} == wanted, accepted
 
 
 def test_every_primitive_is_drawn() -> None:

@@ -108,6 +108,83 @@ def online(x, out):
         for k in range(x.shape[1]):
             out[i, k] = exp(x[i, k] - top) / total
 """
+ROWS_AT_ONCE: Final = """
+def rows(x, gain, out):
+    for i in range(x.shape[0]):
+        total = float32(0)
+        for k in range(x.shape[1]):
+            total += x[i, k]
+        mean = total / 33.0
+        square = float32(0)
+        for k in range(x.shape[1]):
+            square += (x[i, k] - mean) * (x[i, k] - mean)
+        for k in range(x.shape[1]):
+            out[i, k] = (x[i, k] - mean) / sqrt(square / 33.0 + 0.001) * gain[k]
+"""
+MEANS: Final = """
+def means(x, out):
+    for i in range(x.shape[0]):
+        for j in range(x.shape[0]):
+            out[i, j] = 0
+            for k in range(x.shape[1]):
+                out[i, j] += x[i, k] * x[j, k]
+            out[i, j] = out[i, j] / 21.0
+"""
+CAUSAL: Final = """
+def causal(q, v, out):
+    for i in range(q.shape[0]):
+        s = buffer(float32, q.shape[0])
+        for j in range(q.shape[0]):
+            s[j] = 0
+            for d in range(q.shape[1]):
+                s[j] += q[i, d] * q[j, d]
+        top = float32(-1e30)
+        for j in range(q.shape[0]):
+            if j <= i:
+                top = max(top, s[j])
+        whole = float32(0)
+        for j in range(q.shape[0]):
+            if j <= i:
+                whole += exp(s[j] - top)
+        for e in range(v.shape[1]):
+            out[i, e] = 0
+            for j in range(q.shape[0]):
+                if j <= i:
+                    out[i, e] += exp(s[j] - top) / whole * v[j, e]
+"""
+SHIFTED: Final = """
+def shifted(a, b, out):
+    for d in range(9):
+        for y in range(a.shape[1]):
+            for x in range(a.shape[2]):
+                out[d, y, x] = 0
+                for c in range(a.shape[0]):
+                    if (
+                        y + d // 3 - 1 >= 0 and y + d // 3 - 1 < a.shape[1]
+                        and x + d % 3 - 1 >= 0 and x + d % 3 - 1 < a.shape[2]
+                    ):
+                        out[d, y, x] += a[c, y, x] * b[c, y + d // 3 - 1, x + d % 3 - 1]
+"""
+BRANCHES: Final = """
+def branches(x, slope, out):
+    for i in range(x.shape[0]):
+        for k in range(x.shape[1]):
+            if x[i, k] > 0.0:
+                out[i, k] = x[i, k]
+            elif x[i, k] > -1.0:
+                out[i, k] = slope[k] * x[i, k]
+            else:
+                out[i, k] = -slope[k]
+"""
+MOMENTS: Final = """
+def moments(x, out):
+    for i in range(x.shape[0]):
+        out[i, 0] = 0
+        out[i, 1] = 0
+        for k in range(x.shape[1]):
+            out[i, 0] += x[i, k]
+            out[i, 1] += x[i, k] * x[i, k]
+"""
 SMOOTH: Final = """
 def smooth(x, k, out):
     for n in range(out.shape[0]):
@@ -203,6 +280,12 @@ SCRIPTS: Final[Mapping[str, Workload]] = {
     "elements from anywhere": script_of(GATHER, (6, 20), x=(8, 20), index=(6,)),
     "edges": script_of(EDGES, (9, 40), x=(9, 40)),
     "turned": script_of(TURNED, (24, 20), x=(20, 24)),
+    "rows, one after the other": script_of(ROWS_AT_ONCE, (9, 33), x=(9, 33), gain=(33,)),
+    "rows with two states": script_of(ONLINE_SOFTMAX, (4, 33), x=(4, 33)),
+    "rows with a condition": script_of(CAUSAL, (12, 18), q=(12, 8), v=(12, 18)),
+    "means of products": script_of(MEANS, (13, 13), x=(13, 21)),
+    "sums with a condition": script_of(SHIFTED, (9, 6, 10), a=(4, 6, 10), b=(4, 6, 10)),
+    "branches": script_of(BRANCHES, (9, 33), x=(9, 33), slope=(33,)),
     "dot of what it rounds itself": script_of(QUANTIZED, (10, 48), a=(10, 32), w=(48, 32)),
     "dot": dot_of(12, 48, 64),
     "dot of unsigned data": dot_of(7, 33, 20, DType.UINT8),

@@ -188,6 +188,8 @@ ARGUMENTS: Final[Mapping[str, Callable[[st.DrawFn, Names], Args]]] = {
     "compute_inline": _one_stage,
     "reverse_compute_at": _backwards,
     "reverse_compute_inline": _one_stage,
+    "if_convert": _one_stage,
+    "distribute": _one_stage,
     "decompose_reduction": _reduction,
     "rfactor": _reduction,
     "cache_read": _scoped,

@@ -29,7 +29,8 @@ class ScriptContext:
     """A script on a processor.
 
     Attributes:
-        stages: of the script, those in `inlined` being part of what reads them.
+        stages: of the script as the steps in `simplified` left it, those in `inlined` being part
+            of what reads them.
         regions: how much of each buffer a tile needs.
         isa: the vector unit.
         threads: of the processor.
@@ -39,6 +40,7 @@ class ScriptContext:
 
     stages: ScriptStages
     regions: Regions
+    simplified: tuple[Step, ...]
     inlined: tuple[str, ...]
     isa: Isa
     threads: int

@@ -1,12 +1,13 @@
 """The generation rules on a script: when each fires, and what it adds to a space.
 
-They are those of Heron (ASPLOS 2023, section 4.1), as far as a processor has what they are about:
-caches stand for scratchpads, dot products for a matrix unit.
+The first two make simple stages of what people write. The others are those of Heron (ASPLOS 2023,
+section 4.1), as far as a processor has what they are about: caches stand for scratchpads, dot
+products for a matrix unit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from tilefarm.errors import SettingsError
@@ -20,6 +21,11 @@ from compile_worker.machines.cpu.space.script_loads import (
 from compile_worker.machines.cpu.space.script_places import declare_places
 from compile_worker.machines.cpu.space.script_tiling import declare_tiling
 from compile_worker.machines.cpu.space.script_trace import declare_dots
+
+
+def _no(step: str, why: str) -> Callable[[ScriptContext], str]:
+    """Why a primitive that simplifies did nothing; empty where it did."""
+    return lambda context: "" if any(s.primitive == step for s in context.simplified) else why
 
 
 def _nothing_inlined(context: ScriptContext) -> str:
@@ -55,6 +61,18 @@ def _one_scope(context: ScriptContext) -> str:
 
 
 RULES: Final[tuple[ScriptRule, ...]] = (
+    ScriptRule(
+        name="If-Conversion",
+        when="a condition is around stores of one element",
+        effect="it is a choice of what is stored",
+        unmet=_no("if_convert", "no stage has conditions around stores of one element"),
+    ),
+    ScriptRule(
+        name="Distribute-Loops",
+        when="a stage is several statements in loops whose iterations need not one another",
+        effect="each is a stage in loops of its own",
+        unmet=_no("distribute", "no stage is several statements that can be apart"),
+    ),
     ScriptRule(
         name="Always-Inline",
         when="a stage is computed element by element, and as fast where it is read",

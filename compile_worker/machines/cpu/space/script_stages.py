@@ -187,11 +187,11 @@ def _stage(stmt: Stmt) -> Stage | None:
 def _is_tileable(found: ScriptStages) -> bool:
     """Whether the last stage's loops can be cut and put in order."""
     last = found.last
-    if len(found.writer_stages(found.out)) > 1 or not found.axes:
+    if len(found.writer_stages(found.out)) > 1 or not isinstance(last.block.body, Store):
         return False
-    if last.reduces:
-        return last.made is not None and last.block.init is not None
-    return isinstance(last.block.body, Store)
+    if last.reduces and (last.made is None or last.block.init is None):
+        return False
+    return bool(found.axes)
 
 
 def names(loops: Sequence[For]) -> tuple[str, ...]:

@@ -51,6 +51,11 @@ def _cache_steps(context: ScriptContext, point: Point) -> Iterator[Step]:
         yield Step("cache_write", (context.stages.out.name, CACHE))
 
 
+def _simplifying_steps(context: ScriptContext, point: Point) -> Iterator[Step]:
+    del point
+    yield from context.simplified
+
+
 def _inline_steps(context: ScriptContext, point: Point) -> Iterator[Step]:
     del point
     for name in context.inlined:
@@ -127,6 +132,7 @@ def _block_steps(context: ScriptContext, point: Point) -> Iterator[Step]:
 
 
 _TRACE: Sequence[Steps] = (
+    _simplifying_steps,
     _inline_steps,
     _cache_steps,
     copy_steps,

@@ -12,6 +12,7 @@ from itertools import product
 from math import prod
 from typing import Final
 
+from tilefarm.errors import ScheduleError
 from tilefarm.target import Target
 from tilefarm.trace import Step, Trace
 from tilefarm.workload import Workload
@@ -37,13 +38,17 @@ from compile_worker.machines.cpu.space.script_stages import ScriptStages, Stage,
 from compile_worker.machines.cpu.space.script_trace import script_steps
 from compile_worker.machines.cpu.space.windows import SPARE, first_valid
 from compile_worker.schedule import replay
+from compile_worker.schedule.places import blocks
 from compile_worker.te import nest_of
 
-VERSION: Final = 1
+VERSION: Final = 2
 """Changes when the points of old records would mean other schedules."""
 
 _TRIES: Final = 400
 """Blocks that are tried for the default, the best first."""
+
+SIMPLIFYING: Final = ("if_convert", "distribute")
+"""Primitives that make simple stages of what people write, in the order in which they are tried."""
 
 _MOST_VECTORS: Final = 4
 """Of a block along its lanes: more leave too few registers to its rows."""
@@ -66,23 +71,48 @@ def script_trace(workload: Workload, target: Target) -> Trace:
 def space_by(rules: Sequence[ScriptRule], workload: Workload, target: Target) -> Generated | None:
     """The space of a script; None where its last stage cannot be tiled.
 
-    Stages of slow functions that several read are kept where there is room for what they make, and
-    are inlined as all others otherwise.
+    Conditions become choices, and stages of several statements several stages, where that has a
+    space. Stages of slow functions that several read are kept where there is room for what they
+    make, and are inlined as all others otherwise.
 
     Raises:
         Emptied: not one choice is valid.
     """
     nest = nest_of(workload, target)
-    try:
-        return _generated(workload, target, nest, rules, keep_slow=True)
-    except Emptied:
-        return _generated(workload, target, nest, rules, keep_slow=False)
+    simpler = simplified(nest, target)
+    forms = [simpler, ((), nest)] if simpler[0] else [((), nest)]
+    emptied: Emptied | None = None
+    for (first, form), keep_slow in product(forms, (True, False)):
+        try:
+            made = _generated(workload, target, form, first, rules, keep_slow=keep_slow)
+        except Emptied as error:
+            emptied = error
+        else:
+            if made is not None:
+                return made
+    if emptied is not None:
+        raise emptied
+    return None
+
+
+def simplified(nest: Func, target: Target) -> tuple[tuple[Step, ...], Func]:
+    """What makes simple stages of those with conditions or several statements, and its result."""
+    steps = []
+    for name, block in product(SIMPLIFYING, [block.name for block in blocks(nest.body)]):
+        step = Step(name, (block,))
+        try:
+            nest = replay(Trace((step,)), nest, target)
+        except ScheduleError:
+            continue
+        steps.append(step)
+    return tuple(steps), nest
 
 
 def _generated(
     workload: Workload,
     target: Target,
     nest: Func,
+    first: tuple[Step, ...],
     rules: Sequence[ScriptRule],
     *,
     keep_slow: bool,
@@ -99,6 +129,7 @@ def _generated(
     context = ScriptContext(
         stages,
         Regions(stages),
+        first,
         tuple(inlined),
         isa_of(target.host),
         target.model.threads,

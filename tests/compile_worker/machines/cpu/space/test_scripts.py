@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from kit.kernels.runtime_double import call, outputs_like, runtime_double
-from kit.kernels.scripts import ONLINE_SOFTMAX, RECURRENCE, SCRIPTS, script_of
+from kit.kernels.scripts import MOMENTS, RECURRENCE, SCRIPTS, script_of
 from kit.objects.hosts import X86, runs_here
 from numpy.typing import NDArray
 from tilefarm.artifact import Artifact, CompileJob
@@ -93,12 +93,16 @@ def test_the_rules_fire_where_they_apply() -> None:
     assert all("Multi-level-Tiling" in each for each in fires.values())
     inlined = {name for name, each in fires.items() if "Always-Inline" in each}
     assert inlined == {"stencil", "softmax of long rows", "stages one after the other"}
+    distributed = {name for name, each in fires.items() if "Distribute-Loops" in each}
+    assert distributed == {*(n for n in SCRIPTS if n.startswith("rows")), "means of products"}
+    chosen = {name for name, each in fires.items() if "If-Conversion" in each}
+    assert chosen == {"rows with a condition", "sums with a condition", "branches"}
     cached = {name for name, each in fires.items() if "Add-Cache-Stage" in each}
     assert cached == {
         name
         for name in SCRIPTS
         if name.startswith(("gemm", "dot", "smooth", "conv", "strided")) and "itself" not in name
-    }
+    } | {"rows with a condition", "sums with a condition"}
     staged = {name for name, each in fires.items() if "Add-Multi-Level-SPM" in each}
     assert staged == {"gemm, operands larger than a cache"}
     tensorized = {name for name, each in fires.items() if "Tensorize" in each}
@@ -108,7 +112,7 @@ def test_the_rules_fire_where_they_apply() -> None:
 def test_a_rule_that_does_not_fire_says_why() -> None:
     silent = [each for each in space_of(SCRIPTS["edges"]).rules if not each.fired]
     assert {each.rule for each in silent} == {
-        *("Always-Inline", "Add-Cache-Stage", "Tensorize"),
+        *("If-Conversion", "Distribute-Loops", "Always-Inline", "Add-Cache-Stage", "Tensorize"),
         *("Add-Multi-Level-SPM", "Add-Multi-Scope-SPM"),
     }
     assert all(each.why for each in silent)
@@ -175,8 +179,8 @@ def test_threads_share_tiles_that_do_not_overlap() -> None:
 
 
 def test_what_cannot_be_tiled_has_no_space() -> None:
-    for text in (RECURRENCE, ONLINE_SOFTMAX):
-        assert cpu_space(script_of(text, (4, 9), x=(4, 9)), CPU) is None
+    assert cpu_space(script_of(RECURRENCE, (4, 9), x=(4, 9)), CPU) is None
+    assert cpu_space(script_of(MOMENTS, (4, 2), x=(4, 9)), CPU) is None
 
 
 def test_a_stage_that_fits_no_stack_is_computed_for_a_part_of_the_result() -> None:
