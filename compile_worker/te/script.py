@@ -22,7 +22,9 @@ numbers. Names of numbers outside of the function can be used too. What is allow
 `min` and `max` of floats are NaN where one of them is. No integer is NaN: its conversion gives the
 least one, or the innermost bound within it, as of int8(min(max(x, -127.0), 127.0)).
 
-Integers wrap at their width, and operands must have one type: a literal takes the other's.
+Integers wrap at their width, and operands must have one type: a literal takes the other's. A name
+that is changed by what it was (`total += x[i]`) has a type from the start: that of `int32(0)`, and
+float32 where it starts with a plain 0.0.
 """
 
 from __future__ import annotations

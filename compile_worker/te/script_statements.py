@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from tilefarm.dtype import DType
 from tilefarm.names import unused
 
 from compile_worker.ir.expr import Buffer, Const, Expr, Load, Var, index
@@ -44,11 +45,13 @@ class Statements(ScriptValues):
         self._outputs = outputs
         self._cells: dict[str, Buffer] = {}
         self._own: set[str] = set()
+        self._changing: frozenset[str] = frozenset()
         self._buffers = {each.name for each in names.values() if isinstance(each, Buffer)}
         self._inputs = {each for each in names.values() if isinstance(each, Buffer)} - outputs
 
     def run(self, body: Sequence[ast.stmt]) -> list[Stmt]:
         """The function's statements in order; what they share is in `scratch`."""
+        self._changing = frozenset(name for stmt in body for name in _changed_names(stmt))
         made, self.scratch = self._scope(body)
         return made
 
@@ -154,6 +157,8 @@ class Statements(ScriptValues):
             return [self._stored(target, place, self.expr(value, cell.dtype))]
         self._fresh(target)
         found = self.value(value)
+        if isinstance(found, float) and target.id in self._changing:
+            found = Const(found, DType.FLOAT32)
         if not isinstance(found, Expr) or not _changes(found):
             self.names[target.id] = found
             return []
@@ -193,6 +198,18 @@ class Statements(ScriptValues):
             raise self.error(target, f"{target.id} does not change", legal)
         new = self.binary(target, op, place, self.value(value))
         return self._stored(target, place, self.typed(target, new, place.dtype))
+
+
+def _changed_names(stmt: ast.stmt) -> Iterator[str]:
+    """Names that are changed by what they were: total += ..., top = max(top, ...)."""
+    for tree in ast.walk(stmt):
+        match tree:
+            case ast.AugAssign(target=ast.Name(id=name)):
+                yield name
+            case ast.Assign(targets=[ast.Name(id=name)], value=value) if any(
+                isinstance(each, ast.Name) and each.id == name for each in ast.walk(value)
+            ):
+                yield name
 
 
 def _changes(value: Expr) -> bool:

@@ -42,7 +42,7 @@ def scripted(workload: Workload, inputs: list[Tensor]) -> list[Work]:
     except KeyError as error:
         raise ValueError(f"the script has no parameter {error}") from None
     except TilefarmError as error:
-        raise ValueError(error.what) from None
+        raise ValueError(f"{error.what}; try {error.hint}") from None
 
 
 def _whole(value: float) -> float:

@@ -144,7 +144,7 @@ def statistics(x: Cells, mean: Cells, where: Cells) -> None:
     for i in parallel(4):
         best = int32(-100)
         place = int32(0)
-        whole = float32(0)
+        whole = 0.0
         for k in unrolled(6):
             value = x[i, k]
             if value > best and not (value == 8 or value == 9):
