@@ -81,14 +81,12 @@ class _Search:
     """Keys of candidates that were proposed or told; these are not proposed again."""
     streak: FailureStreak = field(default_factory=FailureStreak)
     seed: Point | None = None
-    """What is to be asked first; None once it was."""
+    """What is to be asked first."""
     near: Point | None = None
-    """What is to be asked behind that; None once it was."""
+    """What is to be asked behind that."""
     best: tuple[float, Point] | None = None
     """The least cost that is known, and of which point."""
     first: Point | None = None
-    first_is_due: bool = True
-    default_is_due: bool = False
 
 
 class TuningSession:
@@ -148,6 +146,14 @@ class TuningSession:
         self.lookahead = lookahead
         self._least_gain = least_gain
         self._budget = max(trials, len(tasks))
+        self._are_defaults_due = trials >= _WORTH_DEFAULTS * len(tasks)
+        self._openings = deque(
+            (opening, name)
+            for opening in (self._seed, self._first, self._near, self._default)
+            for name in self._searches
+        )
+        """What is asked for before anybody's advice, one kind for all tasks and then the next."""
+        self._followers = {n: s.leader for n, s in self._searches.items() if s.leader}
         self._scheduler = TaskScheduler(
             _together(tasks, leaders),
             warm_up=max(1, min(_WARM_UP, trials // (2 * max(1, len(tasks))))),
@@ -168,10 +174,7 @@ class TuningSession:
         self._given_up: list[GivenUp] = []
         for name, past in (history or {}).items():
             self._teach(name, past)
-        for search in self._searches.values():
-            search.first_is_due = not search.known
-            search.default_is_due = trials >= _WORTH_DEFAULTS * len(tasks)
-        untried = sum(search.first_is_due for search in self._searches.values())
+        untried = sum(not search.known for search in self._searches.values())
         self._budget = max(self._budget, self._earlier + untried)
         self._resume(dict(ended or {}))
 
@@ -214,13 +217,14 @@ class TuningSession:
         return Proposal(self.asked, *chosen)
 
     def _chosen(self) -> tuple[str, Point] | None:
-        for due in (self._seed, self._first, self._near, self._default, self._best_of_leader):
-            for name, search in self._searches.items():
-                point = due(search)
-                if point is not None and search.sampler.key(point) not in search.known:
-                    if not search.leader:
-                        self._scheduler.hand_out(name)
-                    return self._taken(name, point)
+        while self._openings:
+            opening, name = self._openings.popleft()
+            if (taken := self._unless_known(name, opening(self._searches[name]))) is not None:
+                return taken
+        for name, leader in self._followers.items():
+            best = self._searches[leader].best
+            if best is not None and (taken := self._unless_known(name, best[1])) is not None:
+                return taken
         while (due_task := self._next_task()) is not None:
             point = self._unknown_point(self._searches[due_task])
             if point is not None:
@@ -229,6 +233,15 @@ class TuningSession:
             self._scheduler.close(due_task)
             self._tell_empty(due_task)
         return None
+
+    def _unless_known(self, name: str, point: Point | None) -> tuple[str, Point] | None:
+        """A task and its point, which nobody's advice decided on."""
+        search = self._searches[name]
+        if point is None or search.sampler.key(point) in search.known:
+            return None
+        if not search.leader:
+            self._scheduler.hand_out(name)
+        return self._taken(name, point)
 
     def _tell_empty(self, task: str) -> None:
         """Say of a task that has no point at all which constraints leave none."""
@@ -251,15 +264,11 @@ class TuningSession:
 
     def _seed(self, search: _Search) -> Point | None:
         """What somebody else found good, if it is a point of this space."""
-        seed, search.seed = search.seed, None
-        return self._in_space(search, seed)
+        return self._in_space(search, search.seed)
 
     def _near(self, search: _Search) -> Point | None:
         """What is good for a workload like this one, where the budget has trials beyond firsts."""
-        if not search.default_is_due:
-            return None
-        near, search.near = search.near, None
-        return self._in_space(search, near)
+        return self._in_space(search, search.near) if self._are_defaults_due else None
 
     def _in_space(self, search: _Search, seed: Point | None) -> Point | None:
         is_whole = seed is not None and all(name in seed for name in search.sampler.tunables)
@@ -267,22 +276,13 @@ class TuningSession:
 
     def _first(self, search: _Search) -> Point | None:
         """What a search begins with, unless it had a seed, or history has trials of it."""
-        is_due, search.first_is_due = search.first_is_due and not search.known, False
-        if not is_due:
+        if search.known:
             return None
         return self._searches[search.leader].first if search.leader else self._unknown_point(search)
 
     def _default(self, search: _Search) -> Point | None:
         """The default point of a task."""
-        if not search.default_is_due:
-            return None
-        search.default_is_due = False
-        return search.sampler.default()
-
-    def _best_of_leader(self, search: _Search) -> Point | None:
-        """The best point of the task that is searched for this one as well."""
-        leader = self._searches.get(search.leader)
-        return None if leader is None or leader.best is None else leader.best[1]
+        return search.sampler.default() if self._are_defaults_due else None
 
     def _unknown_point(self, search: _Search) -> Point | None:
         """What the proposer says next; the default point may be out already without its knowing."""
@@ -413,12 +413,12 @@ def _leaders(tasks: Mapping[str, WeightedSpace]) -> dict[str, str]:
 
     Only where it has an estimate: without one it does not say what its points cost.
     """
-    first: dict[Digest, str] = {}
+    first: dict[SearchSpace, str] = {}
     found = {}
     for name, task in tasks.items():
         if not Featurizer(task.space).has_estimate:
             continue
-        leader = first.setdefault(replace(task.space, name="").digest, name)
+        leader = first.setdefault(replace(task.space, name=""), name)
         if leader != name:
             found[name] = leader
     return found
