@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 from tilefarm.measurement import Trial
-from tilefarm.space import Point, SearchSpace
+from tilefarm.space import ESTIMATE, Point, SearchSpace
 
 from tuner.candidate_pool import CandidatePool
 from tuner.cost_model import Featurizer, Floats
@@ -66,10 +66,19 @@ def make_guided(space: SearchSpace, seed: int) -> Proposer:
 
 
 @dataclass(frozen=True, slots=True)
+class _Candidate:
+    """A row with its features, and log2 of its estimate."""
+
+    row: Rows
+    features: Floats
+    estimate: float
+
+
+@dataclass(frozen=True, slots=True)
 class _Planned:
     """What will be asked for, and log2 of the least that any may cost that is left then."""
 
-    row: Rows
+    candidate: _Candidate
     key: Key
     least: float
 
@@ -87,15 +96,17 @@ class Guided:
 
     def __init__(self, space: SearchSpace, seed: int) -> None:
         self._rng = np.random.default_rng(seed)
-        self._sampler = Sampler(space)
-        self._candidates = CandidatePool(self._sampler, self._rng)
         self._features = Featurizer(space)
+        limits_on = (ESTIMATE,) if self._features.has_estimate else ()
+        self._sampler = Sampler(space, limits_on=limits_on)
+        self._candidates = CandidatePool(self._sampler, self._rng)
+        self._width = len(self._features.kind)
         self._shared = SharedMeasurements()
         self._features_of: list[Floats] = []
         self._estimates: list[float] = []
         self._costs: list[float] = []
         self._noises: list[float] = []
-        self._out: dict[Key, Rows] = {}
+        self._out: dict[Key, _Candidate] = {}
         self._plan: deque[_Planned] = deque()
         self._planned_with = -1
         self._is_exhausted = False
@@ -110,29 +121,31 @@ class Guided:
         points: list[Point] = []
         while len(points) < n and self._look():
             planned = self._plan.popleft()
-            points += self._candidates.take(planned.row[None])
-            self._out[planned.key] = planned.row
+            points += self._candidates.take(planned.candidate.row[None])
+            self._out[planned.key] = planned.candidate
         return points
 
     def tell(self, trials: Sequence[Trial]) -> None:
         for trial in trials:
             given = dict(trial.point)
             self._candidates.mark(given)
-            row = self._out.pop(self._sampler.key(given), None)
+            candidate = self._out.pop(self._sampler.key(given), None)
             if (cost := trial.cost) is None:
                 continue
-            if row is None and (point := self._sampler.complete(given)) is not None:
+            if candidate is None and (point := self._sampler.complete(given)) is not None:
                 row = self._sampler.row(point)
-            if row is not None:
-                self._learn(row, cost, trial.noise)
+                estimate = float(self._features.estimates(row[None])[0])
+                candidate = _Candidate(row, self._features(row[None])[0], estimate)
+            if candidate is not None:
+                self._learn(candidate, cost, trial.noise)
 
-    def _learn(self, row: Rows, cost: float, noise: float) -> None:
-        features, estimate = self._features(row[None])[0], self._features.estimates(row[None])[0]
-        self._features_of.append(features)
-        self._estimates.append(float(estimate))
+    def _learn(self, candidate: _Candidate, cost: float, noise: float) -> None:
+        self._features_of.append(candidate.features)
+        self._estimates.append(candidate.estimate)
         self._costs.append(cost)
         self._noises.append(noise)
-        self._shared.add(self._features.kind, self, features, float(np.log2(cost) - estimate))
+        missed = float(np.log2(cost) - candidate.estimate)
+        self._shared.add(self._features.kind, self, candidate.features, missed)
 
     def _look(self) -> bool:
         """Whether there is a next candidate; it stands first in the plan then."""
@@ -186,24 +199,26 @@ class Guided:
             return
         model, estimates = self._model(ranked, likely), ranked.estimates[likely]
         free = np.ones(len(likely), dtype=np.bool_)
-        for _ in range(min(max(_PLANNED, len(self._costs) // _NEWS_SHARE), len(likely))):
+        count = min(max(_PLANNED, len(self._costs) // _NEWS_SHARE), len(likely))
+        while len(self._plan) < count:
             seen = model.prediction
             expected = estimates + seen.means
             least = float((expected - _HOPE * seen.doubts)[free].min())
             at = int(np.argmin(np.where(free, expected - _EAGER * seen.doubts, np.inf)))
             free[at] = False
             position = int(likely[at])
-            self._plan.append(_Planned(ranked.row(position), ranked.key(position), least))
-            model.suppose(at)
+            features = ranked.features(likely[at : at + 1])[0]
+            candidate = _Candidate(ranked.row(position), features, float(estimates[at]))
+            self._plan.append(_Planned(candidate, ranked.key(position), least))
+            if len(self._plan) < count:
+                model.suppose(at)
 
     def _model(self, ranked: RankedRows, likely: NDArray[np.intp]) -> ResidualModel:
         """What is known of these candidates' errors, from others and those out as well."""
         costs = told_apart(np.asarray(self._costs), float(np.median(self._noises or [0.0])))
         order = np.argsort(costs, kind="stable")
         used = np.union1d(order[:_BEST], np.arange(len(costs))[-_LATEST:]).astype(np.intp)
-        candidates = ranked.features(likely)
-        width = candidates.shape[1]
-        features = np.asarray([self._features_of[at] for at in used]).reshape(-1, width)
+        features = np.asarray([self._features_of[at] for at in used]).reshape(-1, self._width)
         missed = np.log2(costs[used]) - np.asarray(self._estimates)[used]
         noises = np.zeros(len(used))
         more, theirs = self._shared.of_others(self._features.kind, self, _OTHERS)
@@ -211,19 +226,15 @@ class Guided:
             features = np.concatenate([features, more])
             missed = np.concatenate([missed, theirs])
             noises = np.concatenate([noises, np.full(len(more), _OTHERS_NOISE)])
-        out = np.asarray([*self._out.values()], dtype=np.int64).reshape(-1, width)
+        out = np.asarray([each.features for each in self._out.values()])
         usual = _USUAL_UNKNOWN
         if self._features.has_estimate:
             cycles = 2.0 ** float(ranked.estimates[likely].min()) / 4
             usual = _USUAL_SHARE + _USUAL_CYCLES / cycles
-        return ResidualModel(
-            candidates,
-            features,
-            missed,
-            noises,
-            out=self._features(out),
-            usual=usual,
-        )
+        known = np.concatenate([features, out.reshape(-1, self._width)])
+        candidates, known = ranked.features_beside(likely, known)
+        measured, out_features = known[: len(missed)], known[len(missed) :]
+        return ResidualModel(candidates, measured, missed, noises, out=out_features, usual=usual)
 
 
 class EstimateGuided(Guided):

@@ -194,17 +194,17 @@ class _TableRows:
         loose = [i for i, v in enumerate(table.variables) if v not in known]
         self._fixed = [table.variables[i] for i in fixed]
         self._loose = [table.variables[i] for i in loose]
-        rows = np.asarray(table.rows, dtype=np.int64).reshape(-1, len(table.variables))
+        rows = np.asarray(table.rows, dtype=np.float64).reshape(-1, len(table.variables))
         self._values = [np.unique(rows[:, i]) for i in fixed]
-        columns = [rows[:, i].astype(np.float64) for i in fixed]
-        left = dict[int, set[tuple[int, ...]]]()
+        columns = [rows[:, i] for i in fixed]
+        left = dict[int, set[tuple[float, ...]]]()
         for code, row in zip(
             codes(columns, self._values, len(rows))[0].tolist(),
             map(tuple, rows[:, loose].tolist()),
             strict=True,
         ):
             left.setdefault(code, set()).add(row)
-        numbers = dict[frozenset[tuple[int, ...]], int]()
+        numbers = dict[frozenset[tuple[float, ...]], int]()
         self._codes = np.asarray(sorted(left), dtype=np.int64)
         self._numbers = np.asarray(
             [numbers.setdefault(frozenset(left[c]), len(numbers)) for c in sorted(left)],

@@ -48,12 +48,14 @@ def narrower(
     *,
     only: Collection[str] | None = None,
     signed: bool = False,
+    columns: TableColumns | None = None,
 ) -> Narrow | None:
     """The propagator of one constraint at a moment when the variables in `known` are fixed.
 
     None when nothing follows yet. `index` gives the row of each variable in the arrays of bounds,
     `only` the variables to narrow (None: all that are open), and `signed` says whether a variable
-    of the constraint may be negative; products are then only checked.
+    of the constraint may be negative; products are then only checked. `columns` are those of a
+    table, where they were ranked before.
     """
     match constraint:
         case Prod():
@@ -67,9 +69,9 @@ def narrower(
         case Select():
             return _select(constraint, index, known)
         case Largest():
-            return _largest(constraint, index)
+            return _largest(constraint, index, known)
         case Table():
-            return _table(constraint, index, known)
+            return _table(constraint, columns or TableColumns(constraint), index, known)
 
 
 def _is_open(name: str, known: Collection[str], only: Collection[str] | None) -> bool:
@@ -135,7 +137,7 @@ def _prod_of_known(product: int, scale: float, factors: Sequence[int]) -> Narrow
         value = np.full(box.alive.shape, scale)
         for f in factors:
             value *= box.lower[f]
-        value = _capped(value)
+        np.minimum(value, FAR, out=value)
         np.maximum(box.lower[product], value, out=box.lower[product])
         np.minimum(box.upper[product], value, out=box.upper[product])
 
@@ -157,48 +159,70 @@ def _products_of_others(values: Sequence[Floats], scale: float) -> list[Floats]:
 def _sum(
     c: Sum, index: Mapping[str, int], known: Collection[str], only: Collection[str] | None
 ) -> Narrow:
-    total = index[c.total]
-    terms = [(float(k), index[v], _is_open(v, known, only)) for k, v in c.terms if k]
-    if not any(is_open for _, _, is_open in terms):
-        return _sum_forward(total, float(c.constant), [(k, v) for k, v, _ in terms])
+    total, constant = index[c.total], float(c.constant)
+    terms = [(float(k), index[v]) for k, v in c.terms if k]
+    opens = [_is_open(v, known, only) for k, v in c.terms if k]
+    if not any(opens):
+        forward = _sum_of_known if all(v in known for k, v in c.terms if k) else _sum_forward
+        return forward(total, constant, terms)
+    is_open = np.asarray(opens, dtype=np.bool_)
+    at = np.asarray([v for _, v in terms], dtype=np.intp)
+    scale = np.asarray([[k] for k, _ in terms])
+    open_at, open_scale = at[is_open].tolist(), scale[is_open]
 
     def narrow(box: VariableBoxes) -> None:
-        ends = [_scaled(k, box.lower[v], box.upper[v]) for k, v, _ in terms]
-        below = _sums_of_others([low for low, _ in ends], float(c.constant))
-        above = _sums_of_others([high for _, high in ends], float(c.constant))
-        np.maximum(box.lower[total], below[-1], out=box.lower[total])
-        np.minimum(box.upper[total], above[-1], out=box.upper[total])
-        for i, (k, v, is_open) in enumerate(terms):
-            if is_open:
-                least, most = _scaled(
-                    1 / k, box.lower[total] - above[i], box.upper[total] - below[i]
-                )
-                np.maximum(box.lower[v], np.ceil(_rounded(least)), out=box.lower[v])
-                np.minimum(box.upper[v], np.floor(_rounded(most)), out=box.upper[v])
+        below, above = _scaled(scale, box.lower[at], box.upper[at])
+        least, least_others = _sums(below, constant)
+        most, most_others = _sums(above, constant)
+        np.maximum(box.lower[total], least, out=box.lower[total])
+        np.minimum(box.upper[total], most, out=box.upper[total])
+        low = box.lower[total] - most_others[is_open]
+        high = box.upper[total] - least_others[is_open]
+        low, high = _scaled(1 / open_scale, low, high)
+        low, high = np.ceil(_rounded(low)), np.floor(_rounded(high))
+        for i, v in enumerate(open_at):
+            np.maximum(box.lower[v], low[i], out=box.lower[v])
+            np.minimum(box.upper[v], high[i], out=box.upper[v])
 
     return narrow
 
 
 def _sum_forward(total: int, constant: float, terms: Sequence[tuple[float, int]]) -> Narrow:
+    """No bound is above FAR, so only what is added to lower ones has to be kept there."""
+
     def narrow(box: VariableBoxes) -> None:
         below, above = np.full(box.alive.shape, constant), np.full(box.alive.shape, constant)
         for k, v in terms:
-            low, high = _scaled(k, box.lower[v], box.upper[v])
-            below += low
-            above += high
-        np.maximum(box.lower[total], _capped(below), out=box.lower[total])
-        np.minimum(box.upper[total], _capped(above), out=box.upper[total])
+            if k == 1.0:
+                below += box.lower[v]
+                above += box.upper[v]
+            else:
+                low, high = (box.lower[v], box.upper[v]) if k > 0 else (box.upper[v], box.lower[v])
+                below += k * low
+                above += k * high
+        np.minimum(below, FAR, out=below)
+        np.maximum(box.lower[total], below, out=box.lower[total])
+        np.minimum(box.upper[total], above, out=box.upper[total])
 
     return narrow
 
 
-def _capped(values: Floats) -> Floats:
-    """Within -FAR .. FAR: np.clip takes three times as long for the few that there often are."""
-    return np.minimum(np.maximum(values, -FAR), FAR)
+def _sum_of_known(total: int, constant: float, terms: Sequence[tuple[float, int]]) -> Narrow:
+    def narrow(box: VariableBoxes) -> None:
+        value = np.full(box.alive.shape, constant)
+        for k, v in terms:
+            value += box.lower[v] if k == 1.0 else k * box.lower[v]
+        np.minimum(value, FAR, out=value)
+        np.maximum(box.lower[total], value, out=box.lower[total])
+        np.minimum(box.upper[total], value, out=box.upper[total])
+
+    return narrow
 
 
-def _scaled(k: float, low: Floats, high: Floats) -> tuple[Floats, Floats]:
-    return (k * low, k * high) if k > 0 else (k * high, k * low)
+def _scaled(scale: Floats, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+    """Ranges [terms, boxes], each by its factor [terms, 1]: a negative one swaps their ends."""
+    low, high = scale * low, scale * high
+    return np.minimum(low, high), np.maximum(low, high)
 
 
 def _rounded(values: Floats) -> Floats:
@@ -207,22 +231,18 @@ def _rounded(values: Floats) -> Floats:
     return np.where(np.abs(values - near) < 1e-9 * np.maximum(1.0, np.abs(values)), near, values)
 
 
-def _sums_of_others(values: Sequence[Floats], constant: float) -> list[Floats]:
-    """Entry i: constant plus all values but the i-th; the last entry: plus all.
+def _sums(values: Floats, constant: float) -> tuple[Floats, Floats]:
+    """Of values [terms, boxes]: constant plus all [boxes], and plus all but each [terms, boxes].
 
-    Never by subtraction, which would lose small values next to FAR.
-
+    Never by subtraction, which would lose small values next to FAR. Within -FAR .. FAR.
     """
-    suffix: list[Floats] = [
-        np.full(values[0].shape, constant) if values else np.asarray([constant])
-    ]
-    for value in reversed(values):
-        suffix.append(_capped(suffix[-1] + value))
-    others, prefix = [], np.zeros(1)
-    for i, value in enumerate(values):
-        others.append(_capped(prefix + suffix[len(values) - 1 - i]))
-        prefix = _capped(prefix + value)
-    return [*others, suffix[-1]]
+    behind = np.full((len(values) + 1, values.shape[1]), constant)
+    behind[1:] = values[::-1]
+    np.cumsum(behind, axis=0, out=behind)
+    others = behind[-2::-1]
+    others[1:] += np.cumsum(values[:-1], axis=0)
+    np.minimum(np.maximum(behind, -FAR, out=behind), FAR, out=behind)
+    return behind[-1], others
 
 
 def _less(left: int, right: int) -> Narrow:
@@ -250,20 +270,32 @@ def _select(c: Select, index: Mapping[str, int], known: Collection[str]) -> Narr
         np.maximum(box.lower[value], np.minimum.reduce(box.lower[options]), out=box.lower[value])
         np.minimum(box.upper[value], np.maximum.reduce(box.upper[options]), out=box.upper[value])
 
+    def chosen(box: VariableBoxes) -> NDArray[np.intp]:
+        """Which option each box has: any one where the choice is none of them."""
+        at = np.minimum(np.maximum(box.lower[choice], 0), len(options) - 1)
+        box.alive &= at == box.lower[choice]
+        options_of: NDArray[np.intp] = options[at.astype(np.intp)]
+        return options_of
+
     def meet(box: VariableBoxes) -> None:
-        at = box.lower[choice]
-        box.alive &= (at >= 0) & (at < len(options))
-        chosen = options[np.clip(at, 0, len(options) - 1).astype(np.intp)]
-        boxes = np.arange(at.shape[0])
-        low = np.maximum(box.lower[value], box.lower[chosen, boxes])
-        high = np.minimum(box.upper[value], box.upper[chosen, boxes])
+        option, boxes = chosen(box), np.arange(box.alive.shape[0])
+        low = np.maximum(box.lower[value], box.lower[option, boxes])
+        high = np.minimum(box.upper[value], box.upper[option, boxes])
         box.lower[value], box.upper[value] = low, high
-        box.lower[chosen, boxes], box.upper[chosen, boxes] = low, high
+        box.lower[option, boxes], box.upper[option, boxes] = low, high
 
-    return meet if c.choice in known else hull
+    def copy(box: VariableBoxes) -> None:
+        """As `meet`, where every option has one value."""
+        copied = box.lower[chosen(box), np.arange(box.alive.shape[0])]
+        np.maximum(box.lower[value], copied, out=box.lower[value])
+        np.minimum(box.upper[value], copied, out=box.upper[value])
+
+    if c.choice not in known:
+        return hull
+    return copy if all(o in known for o in c.options) else meet
 
 
-def _largest(c: Largest, index: Mapping[str, int]) -> Narrow:
+def _largest(c: Largest, index: Mapping[str, int], known: Collection[str]) -> Narrow:
     """The value lies between the largest lower and the largest upper bound; no option is above."""
     value = index[c.value]
     options = np.asarray([index[o] for o in c.options], dtype=np.intp)
@@ -273,34 +305,64 @@ def _largest(c: Largest, index: Mapping[str, int]) -> Narrow:
         np.minimum(box.upper[value], np.maximum.reduce(box.upper[options]), out=box.upper[value])
         box.upper[options] = np.minimum(box.upper[options], box.upper[value])
 
-    return narrow
+    def of_known(box: VariableBoxes) -> None:
+        largest = np.maximum.reduce(box.lower[options])
+        np.maximum(box.lower[value], largest, out=box.lower[value])
+        np.minimum(box.upper[value], largest, out=box.upper[value])
+
+    return of_known if all(o in known for o in c.options) else narrow
 
 
-def _table(c: Table, index: Mapping[str, int], known: Collection[str]) -> Narrow:
+class TableColumns:
+    """The rows of a table, and its columns by rank: the same whichever of its variables are known.
+
+    Attributes:
+        rows: [rows, columns].
+    """
+
+    def __init__(self, table: Table) -> None:
+        self.rows = np.asarray(table.rows, dtype=np.float64).reshape(-1, len(table.variables))
+        self._ranked: dict[int, tuple[Floats, NDArray[np.intp]]] = {}
+
+    def ranked(self, column: int) -> tuple[Floats, NDArray[np.intp]]:
+        """The different values of a column in order, and for each row which of these it has."""
+        if column not in self._ranked:
+            self._ranked[column] = np.unique(self.rows[:, column], return_inverse=True)
+        return self._ranked[column]
+
+
+def _table(
+    c: Table, columns: TableColumns, index: Mapping[str, int], known: Collection[str]
+) -> Narrow:
     """Rows are grouped by their known columns; each group gives the ranges of the open columns."""
     if not c.rows:
         return _never
-    rows = np.asarray(c.rows, dtype=np.int64)
+    rows = columns.rows
     fixed = [i for i, v in enumerate(c.variables) if v in known]
     loose = [i for i, v in enumerate(c.variables) if v not in known]
-    values, numbers = list[NDArray[np.int64]](), np.zeros(len(rows), dtype=np.int64)
+    values, numbers, codes_in_all = list[Floats](), np.zeros(len(rows), dtype=np.int64), 1
     for i in fixed:
-        own, rank = np.unique(rows[:, i], return_inverse=True)
+        own, rank = columns.ranked(i)
         values.append(own)
         numbers = numbers * len(own) + rank
+        codes_in_all *= len(own)
     order = np.argsort(numbers, kind="stable")
     numbers = numbers[order]
     first = np.flatnonzero(np.concatenate([[True], numbers[1:] != numbers[:-1]]))
     keys = numbers[first]
-    lows = [np.minimum.reduceat(rows[order, i], first).astype(np.float64) for i in loose]
-    highs = [np.maximum.reduceat(rows[order, i], first).astype(np.float64) for i in loose]
+    ordered = rows[order]
+    lows = [np.minimum.reduceat(ordered[:, i], first) for i in loose]
+    highs = [np.maximum.reduceat(ordered[:, i], first) for i in loose]
     at_fixed = [index[c.variables[i]] for i in fixed]
     at_loose = [index[c.variables[i]] for i in loose]
 
     def narrow(box: VariableBoxes) -> None:
-        code, found = codes([box.lower[v] for v in at_fixed], values, box.lower.shape[1])
-        group = np.minimum(np.searchsorted(keys, code), len(keys) - 1)
-        box.alive &= found & (keys[group] == code)
+        group, found = codes([box.lower[v] for v in at_fixed], values, box.lower.shape[1])
+        if len(keys) < codes_in_all:  # else every code is that of a group
+            code = group
+            group = np.minimum(keys.searchsorted(code), len(keys) - 1)
+            found &= keys[group] == code
+        box.alive &= found
         for v, low, high in zip(at_loose, lows, highs, strict=True):
             np.maximum(box.lower[v], low[group], out=box.lower[v])
             np.minimum(box.upper[v], high[group], out=box.upper[v])
@@ -309,14 +371,15 @@ def _table(c: Table, index: Mapping[str, int], known: Collection[str]) -> Narrow
 
 
 def codes(
-    columns: Sequence[Floats], values: Sequence[NDArray[np.int64]], count: int
+    columns: Sequence[Floats], values: Sequence[Floats], count: int
 ) -> tuple[NDArray[np.int64], Flags]:
     """A number per row of `columns` (mixed radix over ranks), and whether every value is known."""
     code, found = np.zeros(count, dtype=np.int64), np.ones(count, dtype=np.bool_)
     for column, known in zip(columns, values, strict=True):
-        rank = np.minimum(np.searchsorted(known, column), len(known) - 1)
+        rank = np.minimum(known.searchsorted(column), len(known) - 1)
         found &= known[rank] == column
-        code = code * len(known) + rank
+        code *= len(known)
+        code += rank
     return code, found
 
 

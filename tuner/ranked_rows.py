@@ -7,7 +7,6 @@ computed once. Of a million others, which it never comes to, only the estimate i
 from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
-from itertools import islice
 from typing import Final
 
 import numpy as np
@@ -39,7 +38,14 @@ class RankedRows:
         self._sampler = sampler
         self._featurizer = features
         self._keys: list[Key] = []
+        self._last: dict[Key, int] = {}
+        """The last position of each key; almost always the only one."""
+        self._before: list[int] = []
+        """For each position the one before it with the same key, or -1."""
         self._features = features(rows[:0])
+        self._differ = np.zeros(self._features.shape[1], dtype=np.bool_)
+        """The features that are not the same in all rows that are computed."""
+        self._different = self._features[:, self._differ]
 
     def __len__(self) -> int:
         return len(self._order)
@@ -59,10 +65,29 @@ class RankedRows:
         self._compute_to(int(positions.max(initial=-1)) + 1)
         return self._features[positions]
 
+    def features_beside(self, positions: NDArray[np.intp], known: Floats) -> tuple[Floats, Floats]:
+        """Of the rows at these positions, and those given [m, variables].
+
+        Without some that are the same in all of them, if there are any.
+        """
+        self._compute_to(int(positions.max(initial=-1)) + 1)
+        if not len(positions) or ((known != self._features[0]) & ~self._differ).any():
+            return self._features[positions], known
+        return self._different[positions], known[:, self._differ]
+
     def unseen(self, seen: AbstractSet[Key], most: int) -> NDArray[np.intp]:
         """Positions of the first ones that are not among those seen."""
-        fresh = (at for at in range(len(self)) if self.key(at) not in seen)
-        return np.fromiter(islice(fresh, most), dtype=np.intp)
+        while True:
+            is_unseen = np.ones(len(self._keys), dtype=np.bool_)
+            for key in self._last.keys() & seen:
+                at = self._last[key]
+                while at >= 0:
+                    is_unseen[at] = False
+                    at = self._before[at]
+            unseen = np.flatnonzero(is_unseen)
+            if len(unseen) >= most or len(self._keys) == len(self):
+                return unseen[:most]
+            self._compute_to(len(self._keys) + 1)
 
     def _compute_to(self, end: int) -> None:
         done = len(self._keys)
@@ -70,7 +95,12 @@ class RankedRows:
             return
         rows = self.of[self._order[done : max(end, done + _BLOCK)]]
         self._keys += self._sampler.keys(rows)
+        for at in range(done, len(self._keys)):
+            self._before.append(self._last.get(self._keys[at], -1))
+            self._last[self._keys[at]] = at
         self._features = np.concatenate([self._features, self._featurizer(rows)])
+        self._differ = (self._features != self._features[0]).any(axis=0)
+        self._different = self._features[:, self._differ]
 
 
 def _differ_from_default(rows: Rows, sampler: Sampler) -> NDArray[np.bool_]:

@@ -28,6 +28,8 @@ _SMALL: Final = 16
 """Rows of a matrix that is not worth halving."""
 _ROOM: Final = 16
 """Rows that are made room for at once, at least."""
+_APART: Final = 16
+"""Candidates in order are alike: so far apart they tell most features from constants."""
 
 
 @dataclass(slots=True)
@@ -78,11 +80,16 @@ class ResidualModel:
         doubtful[: len(noises)] += noises
         near = _kernel(known, squares, known, squares) + np.diag(doubtful)
         whiten = _inverse(np.asarray(np.linalg.cholesky(near), dtype=np.float64))
-        half = whiten @ _kernel(known, squares, self._candidates, self._squares)
+        room = np.empty((len(known) + _ROOM, len(candidates)))
+        half = np.matmul(
+            whiten,
+            _kernel(known, squares, self._candidates, self._squares),
+            out=room[: len(known)],
+        )
         with_ends = slice(len(missed))
         self._means = mean + half[with_ends].T @ (whiten[with_ends] @ rest)
-        self._left = np.maximum(1.0 - (half**2).sum(axis=0), 0.0)
-        self._half, self._rows = half, len(half)
+        self._left = np.maximum(1.0 - np.einsum("ij,ij->j", half, half), 0.0)
+        self._half, self._rows = room, len(half)
         """Whitened likeness of what is known or supposed to the candidates: so many rows of it."""
 
     @property
@@ -141,10 +148,13 @@ def _surprise(errors: Floats, covariance: Floats) -> float:
 
 def _scaled(candidates: Floats, known: Floats) -> tuple[Floats, Floats]:
     """Both by the mean and the spread of all, without features that are the same everywhere."""
-    both = np.concatenate([candidates, known]) if len(known) else candidates
-    scaled = both.compress(both.max(axis=0) > both.min(axis=0), axis=1)
+    scaled = np.concatenate([candidates, known])
+    if not (scaled[::_APART] != scaled[0]).any(axis=0).all():  # else all are worth looking at
+        differ = (scaled != scaled[0]).any(axis=0)
+        scaled = scaled if differ.all() else scaled.compress(differ, axis=1)
     scaled -= scaled.mean(axis=0)
-    scaled *= 1 / np.sqrt((scaled**2).mean(axis=0) * max(1, scaled.shape[1]))
+    squares = np.einsum("ij,ij->j", scaled, scaled) / len(scaled)
+    scaled *= 1 / np.sqrt(squares * max(1, scaled.shape[1]))
     return scaled[: len(candidates)], scaled[len(candidates) :]
 
 
@@ -172,7 +182,8 @@ def _kernel(a: Floats, squares_a: Floats, b: Floats, squares_b: Floats) -> NDArr
     np.maximum(far, 0.0, out=far)
     far *= 3.0 / _LENGTH**2
     np.sqrt(far, out=far)
-    like = np.exp(-far)
+    like = np.negative(far)
+    np.exp(like, out=like)
     far += 1.0
     like *= far
     like += product

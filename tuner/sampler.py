@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, TypeAlias
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from tilefarm.space import Point, SearchSpace, violations
 
 from tuner.counted_points import MOST_EDGES, CountedPoints, Weights
-from tuner.functional_constraints import evaluation, variables_of
+from tuner.functional_constraints import Step, evaluation, variables_of
 from tuner.propagate import Flags
 from tuner.search import Allowed, Rows, Search, distinct
 
@@ -39,36 +40,49 @@ class SpaceSize:
 
 
 class Sampler:
-    """The points of one space. Compile once, ask often; nothing but `limit` changes its answers.
+    """The points of one space. Compile once, ask often; nothing but `limited` changes its answers.
 
     What counts all points is not limited: `counted`, and with it `independent_draws` and `size`.
+
+    Args:
+        limits_on: variables that there will be limits on: partial points are judged by them.
     """
 
-    def __init__(self, space: SearchSpace) -> None:
+    def __init__(self, space: SearchSpace, *, limits_on: Collection[str] = ()) -> None:
         self.space = space
+        self._limits_on = limits_on
         self.names = tuple(v.name for v in space.variables)
         self.tunables = tuple(v.name for v in space.tunables)
         self._index = {name: i for i, name in enumerate(self.names)}
         self._tunable_columns = [self._index[t] for t in self.tunables]
         self._domains = {v.name: frozenset(v.domain) for v in space.tunables}
-        self._steps = evaluation(space, self._index)
         self._compiled: Search | None = None
 
     @property
     def search(self) -> Search:
         """The branching search, compiled when first needed."""
         if self._compiled is None:
-            self._compiled = Search(self.space)
+            self._compiled = Search(self.space, limits_on=self._limits_on)
         return self._compiled
+
+    @cached_property
+    def _steps(self) -> tuple[Step, ...] | None:
+        """What completes a point. Few of the samplers of a space complete any."""
+        return evaluation(self.space, self._index)
 
     @cached_property
     def counted(self) -> CountedPoints | None:
         """All points of the space, counted exactly; None where that takes too much."""
         return CountedPoints.of(self.space)
 
-    def limit(self, variable: str, most: int) -> None:
-        """From now on the points that are drawn and scanned have at most that value of it."""
+    @contextmanager
+    def limited(self, variable: str, most: int) -> Iterator[None]:
+        """Meanwhile the points that are drawn and scanned have at most that value of a variable."""
         self.search.limit(variable, most)
+        try:
+            yield
+        finally:
+            self.search.unlimit()
 
     # -- one point ---------------------------------------------------------------------------------
 
@@ -265,8 +279,8 @@ class Sampler:
         of_mother = rng.random(loose.shape) < 0.5
         tunables = np.where(
             of_mother,
-            mothers[pair][:, self._tunable_columns],
-            fathers[pair][:, self._tunable_columns],
+            mothers[:, self._tunable_columns][pair],
+            fathers[:, self._tunable_columns][pair],
         )
         for t, v in enumerate(self.space.tunables):
             free = loose[:, t]

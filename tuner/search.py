@@ -7,7 +7,7 @@ first in chunks makes it complete; keeping a random part of each level makes it 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, Protocol, TypeAlias
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from tilefarm.space import SearchSpace, holds
 
 from tuner.propagate import EXACT, FAR, Flags, Floats, VariableBoxes
-from tuner.search_plan import BranchLevel, Effect, SearchPlan
+from tuner.search_plan import BranchLevel, Effect, JoinedLevel, SearchPlan
 
 Rows: TypeAlias = NDArray[np.int64]
 """Points as an array [points, variables], columns in the order of the space."""
@@ -28,6 +28,9 @@ _CHUNK: Final = 1024
 _ROOT_ROUNDS: Final = 4
 _SPARE: Final = 2
 """Copies that a sampler makes for every partial point it keeps; some of them die."""
+_AT_ONCE: Final = 256
+"""Combinations of the first variables' values that are tried at once: about so many partial points
+take no more time than one, for numpy's calls are what takes it."""
 _EVEN_WIDTH: Final = 4
 """Partial points for each one of a walk: as one dies, the next takes its place."""
 _RATIO_ROUNDS: Final = 40
@@ -58,44 +61,56 @@ class Search:
 
     Args:
         order: of the variables that are branched over; none: by what they close.
+        limits_on: variables that there will be limits on: these prune as early as constraints do.
     """
 
-    def __init__(self, space: SearchSpace, order: Sequence[str] = ()) -> None:
+    def __init__(
+        self, space: SearchSpace, order: Sequence[str] = (), limits_on: Collection[str] = ()
+    ) -> None:
         self._space = space
-        self.plan = plan = SearchPlan(space)
+        self.plan = plan = SearchPlan(space, limits_on)
         self.index = plan.index
         self._tunables = [self.index[v.name] for v in space.tunables]
         self._before = plan.before_any_choice()
-        self._seen: dict[int, bytes] = {}
-        """Bounds about which each of them has said what it has to say, without a limit."""
-        self._unlimited = self.root = self._narrowed(self._widest(), self._seen)
+        self._reached: dict[int, list[int]] = {}
+        """By variable: the places of those that speak of it."""
+        for place, (variables, _) in enumerate(self._before):
+            for v in variables.tolist():
+                self._reached.setdefault(v, []).append(place)
+        self._due = set(range(len(self._before)))
+        """Places of those that have more to say, without a limit."""
+        self._unlimited = self.root = self._narrowed(self._widest(), self._due)
         self.levels = plan.levels(order) if self.root.count else ()
 
     def limit(self, variable: str, most: int) -> None:
         """From now on only points whose variable is at most that; replaces an earlier limit.
 
-        Nothing is compiled anew. It prunes early where a constraint of the space is on the variable
-        as well.
+        Nothing is compiled anew. It prunes early where the search knows of it (`limits_on`), or a
+        constraint of the space is on the variable as well.
         """
         root = self._unlimited.kept(np.ones(self._unlimited.count, dtype=np.bool_))
-        upper = root.upper[self.index[variable]]
+        v = self.index[variable]
+        upper = root.upper[v]
         np.minimum(upper, most, out=upper)  # A limit above the domain permits nothing beyond it.
-        self.root = self._narrowed(root, dict(self._seen))
+        self.root = self._narrowed(root, self._due.union(self._reached.get(v, ())))
+
+    def unlimit(self) -> None:
+        """From now on all points again."""
+        self.root = self._unlimited
 
     def scan(self, allowed: Allowed | None = None) -> Iterator[Rows]:
         """Every valid point once, in the order of the search, in blocks of rows."""
-        stack = [(0, self.root)]
+        begun = self._root_alone() if allowed is not None else self._begun()
+        stack = [begun]
         while stack:
-            depth, partial = stack.pop()
-            if not partial.count:
-                continue
+            depth, partial, at = stack.pop()
             if depth == len(self.levels):
-                rows = self._finished(partial)[0]
+                rows = self._finished(partial.kept(at))[0]
                 if len(rows):
                     yield rows
-                continue
-            after = self._expand(depth, partial, allowed, None)
-            stack += [(depth + 1, chunk) for chunk in reversed(chunks(after))]
+            elif len(at):
+                after, alive = self._expand(depth, partial, at, allowed, None)
+                stack += [(depth + 1, after, part) for part in reversed(_parts(alive))]
 
     def beam(
         self,
@@ -132,13 +147,15 @@ class Search:
 
     def _thinned(self, owners: int, allowed: Allowed | None, thinning: _Thinning) -> PartialPoints:
         """All levels, of each of which some stay for every owner."""
-        partial = self.root.kept(np.zeros(owners if self.root.count else 0, dtype=np.intp))
-        partial.owner = np.arange(partial.count)
-        for depth in range(len(self.levels)):
-            if not partial.count:
+        if owners == 1 and allowed is None and thinning.most >= _AT_ONCE:
+            begin, partial, at = self._begun()
+        else:
+            begin, partial, at = self._root_alone(owners)
+        for depth in range(begin, len(self.levels)):
+            if not len(at):
                 break
-            partial = self._expand(depth, partial, allowed, thinning)
-        return partial
+            partial, at = self._expand(depth, partial, at, allowed, thinning)
+        return partial.kept(at)
 
     def valid(self, tunables: Rows) -> tuple[Rows, NDArray[np.intp]]:
         """The valid ones of points given by their tunables, and which ones these are.
@@ -171,6 +188,27 @@ class Search:
     def _all_at_once(self) -> Effect | None:
         return self.plan.all_at_once()
 
+    @cached_property
+    def _joined_level(self) -> JoinedLevel | None:
+        return self.plan.joined(self.levels, _AT_ONCE)
+
+    def _root_alone(self, owners: int = 1) -> tuple[int, PartialPoints, NDArray[np.intp]]:
+        """What a search begins with: no level, partial points, and which of these stay."""
+        partial = self.root.kept(np.zeros(owners if self.root.count else 0, dtype=np.intp))
+        partial.owner = np.arange(partial.count)
+        return 0, partial, partial.owner
+
+    def _begun(self) -> tuple[int, PartialPoints, NDArray[np.intp]]:
+        """As `_root_alone`, behind the first levels, if these can be taken at once."""
+        first = self._joined_level if self.root.count else None
+        if first is None:
+            return self._root_alone()
+        low, high = self.root.lower[first.variables], self.root.upper[first.variables]
+        values = first.values[:, ((first.values >= low) & (first.values <= high)).all(axis=0)]
+        partial = self.root.kept(np.zeros(values.shape[1], dtype=np.intp))
+        partial.lower[first.variables] = partial.upper[first.variables] = values
+        return first.depth, partial, np.flatnonzero(_alive(partial, first.effect, None))
+
     # -- one level ---------------------------------------------------------------------------------
 
     def branched(
@@ -198,15 +236,22 @@ class Search:
         self,
         depth: int,
         partial: PartialPoints,
+        at: NDArray[np.intp],
         allowed: Allowed | None,
         thinning: _Thinning | None,
-    ) -> PartialPoints:
+    ) -> tuple[PartialPoints, NDArray[np.intp]]:
+        """What a level makes of the partial points at some places, and which of those stay.
+
+        To keep these alone is left to the next level, which copies them anyway.
+        """
         level = self.levels[depth]
         v, values = level.variable, level.values
-        fits = (values >= partial.lower[v][:, None]) & (values <= partial.upper[v][:, None])
+        low, high = partial.lower[v, at], partial.upper[v, at]
+        fits = (values >= low[:, None]) & (values <= high[:, None])
         if allowed is not None and v in allowed:
-            fits &= allowed[v][partial.owner]
+            fits &= allowed[v][partial.owner[at]]
         source, which = np.nonzero(fits)
+        source = at[source]
         if thinning is not None:
             some = thinning.chosen(depth, partial.owner[source], _SPARE)
             source, which = source[some], which[some]
@@ -215,7 +260,7 @@ class Search:
         alive = np.flatnonzero(_alive(after, level.effect, allowed))
         if thinning is not None:
             alive = alive[thinning.chosen(depth, after.owner[alive], 1)]
-        return after if len(alive) == after.count else after.kept(alive)
+        return after, alive
 
     def _finished(self, partial: PartialPoints) -> tuple[Rows, NDArray[np.intp]]:
         """Partial points with every variable branched over; unsure ones are checked exactly."""
@@ -245,18 +290,23 @@ class Search:
         upper = np.asarray([[float(v.domain[-1]) if v.domain else FAR] for v in variables])
         return PartialPoints(lower.reshape(-1, 1), upper.reshape(-1, 1), np.zeros(1, dtype=np.intp))
 
-    def _narrowed(self, root: PartialPoints, seen: dict[int, bytes]) -> PartialPoints:
-        """By what constraints say before any choice; `seen` has for what bounds they have said it.
+    def _narrowed(self, root: PartialPoints, due: set[int]) -> PartialPoints:
+        """By what constraints say before any choice: the places of those that are asked are `due`.
 
-        They need not say it of these again.
+        Where bounds change, those that speak of them are asked again. Still due are in the end
+        those that were not asked any more.
         """
         for _ in range(_ROOT_ROUNDS):
             box = VariableBoxes(root.lower, root.upper, np.ones(root.count, dtype=np.bool_))
-            for at, (variables, narrow) in enumerate(self._before):
-                bounds = box.lower[variables].tobytes() + box.upper[variables].tobytes()
-                if seen.get(at) != bounds:  # else it would say what it has said
-                    seen[at] = bounds
-                    narrow(box)
+            for place, (variables, narrow) in enumerate(self._before):
+                if place not in due:
+                    continue
+                due.remove(place)
+                lower, upper = box.lower[variables], box.upper[variables]
+                narrow(box)
+                is_changed = (lower != box.lower[variables]) | (upper != box.upper[variables])
+                for v in variables[is_changed.any(axis=1)].tolist():
+                    due.update(self._reached[v])
             root = root.kept(box.alive & (box.lower <= box.upper).all(axis=0))
             if not root.count:
                 break
@@ -264,7 +314,9 @@ class Search:
 
 
 class _Thinning(Protocol):
-    """Decides who stays of a level."""
+    """Decides who stays of a level: all, of no more than `most` of one owner."""
+
+    most: int
 
     def chosen(self, depth: int, owner: NDArray[np.intp], spare: int) -> NDArray[np.intp]:
         """Positions of those that stay, `spare` times as many as in the end, in their order."""
@@ -273,6 +325,8 @@ class _Thinning(Protocol):
 
 class _EvenThinning:
     """A share of the way through those of an owner says where its few begin: [levels, owners]."""
+
+    most = 0
 
     def __init__(self, share: Floats) -> None:
         self._share = share
@@ -290,7 +344,7 @@ class _RandomThinning:
 
     def __init__(self, rng: np.random.Generator, width: int) -> None:
         self._rng = rng
-        self._width = width
+        self._width = self.most = width
         self.stands_for = 1.0
 
     def chosen(self, depth: int, owner: NDArray[np.intp], spare: int) -> NDArray[np.intp]:
@@ -328,10 +382,11 @@ def distinct(rows: Rows) -> NDArray[np.intp]:
     Below zero that is an order as well, of no meaning. (As numpy's `unique` along an axis, which
     compares value by value and takes ten times as long.)
     """
-    nbytes = rows.shape[1] * rows.itemsize
+    differ = rows[:, (rows != rows[:1]).any(axis=0)]
+    nbytes = differ.shape[1] * rows.itemsize
     if not nbytes:
         return np.arange(min(len(rows), 1))
-    most_significant_first = np.ascontiguousarray(rows.astype(">i8"))
+    most_significant_first = np.ascontiguousarray(differ.astype(">i8"))
     _, first = np.unique(most_significant_first.view(f"V{nbytes}").ravel(), return_index=True)
     return first
 
@@ -340,5 +395,8 @@ def chunks(partial: PartialPoints) -> list[PartialPoints]:
     """Partial points in parts whose arrays are not too large for a processor's caches."""
     if partial.count <= _CHUNK:
         return [partial]
-    ends = range(_CHUNK, partial.count + _CHUNK, _CHUNK)
-    return [partial.kept(np.arange(end - _CHUNK, min(end, partial.count))) for end in ends]
+    return [partial.kept(part) for part in _parts(np.arange(partial.count))]
+
+
+def _parts(at: NDArray[np.intp]) -> list[NDArray[np.intp]]:
+    return [at[begin : begin + _CHUNK] for begin in range(0, len(at), _CHUNK)]

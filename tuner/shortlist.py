@@ -2,21 +2,18 @@
 
 sampled, then crossed    the least estimate found so far
                   │      is a bound for the space
-space, and one constraint more: estimate <= least * (1 + share)
+space, limited: estimate <= least * (1 + share)
                   │      most of the tree is refuted near its root
 all that is left, or an even sample of it where it is too much
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
-from functools import cached_property
 from typing import Final
 
 import numpy as np
-from tilefarm.space import ESTIMATE, Le
+from tilefarm.space import ESTIMATE
 
-from tuner.propagate import EXACT
 from tuner.sampler import Sampler
 from tuner.search import Rows, distinct
 
@@ -35,7 +32,7 @@ class Shortlist:
     """The cheapest points of one space by its estimate, as many as are wanted.
 
     Args:
-        sampler: of a space that has an estimate.
+        sampler: of a space that has an estimate, made for limits on it.
         population: some of its points, from which the search for the least estimate begins.
     """
 
@@ -74,15 +71,8 @@ class Shortlist:
 
     def _bounded(self, share: float) -> Rows:
         bound = int(self._rows[0, self._column] * (1 + share))
-        self._bounded_sampler.limit(ESTIMATE, bound)
-        return self._bounded_sampler.draw(MOST, self._rng)[0]
-
-    @cached_property
-    def _bounded_sampler(self) -> Sampler:
-        """Of the space with a bound on the estimate, so that partial points are judged by it."""
-        space = self._sampler.space
-        bound = Le(name="shortlist", left=ESTIMATE, bound=int(EXACT))
-        return Sampler(replace(space, constraints=(*space.constraints, bound)))
+        with self._sampler.limited(ESTIMATE, bound):
+            return self._sampler.draw(MOST, self._rng)[0]
 
     def _ordered(self, rows: Rows, most: int | None = None) -> Rows:
         """Each once, by estimate; where it is the same, by the values. The first ones alone."""

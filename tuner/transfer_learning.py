@@ -8,6 +8,7 @@ of one workload help to rank the candidates of the next, before any of these is 
 from __future__ import annotations
 
 from collections.abc import Hashable
+from itertools import islice
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -35,11 +36,12 @@ class SharedMeasurements:
         off by says nothing about which candidate of another is better. A search that has measured
         one only has nothing to tell.
         """
-        latest = [
+        of_others = (
             (features, missed - self._sums[who][1] / self._sums[who][0])
-            for who, features, missed in self._kept.get(kind, ())
+            for who, features, missed in reversed(self._kept.get(kind, []))
             if who is not owner and self._sums[who][0] > 1
-        ][-most:]
+        )
+        latest = [*islice(of_others, most)][::-1]
         if not latest:
             return np.empty((0, 0)), np.empty(0)
         return np.asarray([f for f, _ in latest]), np.asarray([error for _, error in latest])

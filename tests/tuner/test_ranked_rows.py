@@ -65,6 +65,32 @@ def test_seen_ones_are_left_out_from_the_front(ranked: RankedRows) -> None:
     assert len(ranked.unseen(seen, 10_000)) == len(ranked) - 2
 
 
+def test_all_rows_with_a_key_that_is_seen_are_left_out(sampler: Sampler) -> None:
+    rows = sampler.draw(20, np.random.default_rng(0))[0]
+    twins = rows.copy()
+    twins[:, sampler.names.index(ESTIMATE)] += 1
+    ranked = RankedRows(np.concatenate([rows, twins]), sampler, Featurizer(sampler.space))
+    seen = set(sampler.keys(rows[:3]))
+    left = ranked.unseen(seen, 100)
+    assert len(left) == 34
+    assert not seen.intersection(ranked.key(int(at)) for at in left)
+
+
+def test_features_that_all_have_in_common_are_left_out_beside_known_ones(
+    ranked: RankedRows, sampler: Sampler
+) -> None:
+    positions = ranked.unseen(set(), 900)
+    every = ranked.features(positions)
+    differ = (every != every[0]).any(axis=0)
+    rows, known = ranked.features_beside(positions, every[5:7])
+    assert (rows == every[:, differ]).all()
+    assert (known == every[5:7, differ]).all()
+    other = every[:1] + ~differ  # as a row of another space, whose constants are others
+    rows, known = ranked.features_beside(positions, other)
+    assert (rows == every).all()
+    assert (known == other).all()
+
+
 def test_nothing_has_no_positions(sampler: Sampler) -> None:
     none = sampler.draw(1, np.random.default_rng(0))[0][:0]
     empty = RankedRows(none, sampler, Featurizer(sampler.space))

@@ -6,15 +6,19 @@ import itertools
 import time
 from collections import Counter
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kit.examples import examples
+from kit.kernels.nests import EXAMPLES
 from kit.search.random_spaces import NAMES, brute_force, spaces
 from kit.search.toy_spaces import conv_like_space, divisors, empty_space, pair_space
+from numpy.typing import NDArray
 from tilefarm.space import (
+    ESTIMATE,
     Le,
     Prod,
     SearchSpace,
@@ -22,11 +26,19 @@ from tilefarm.space import (
     Variable,
     violations,
 )
+from tilefarm.target import TARGETS
 
+from compile_worker.space import generate
 from tuner.conflict import conflict
-from tuner.functional_constraints import evaluation
+from tuner.functional_constraints import (
+    FunctionalConstraint,
+    InferenceState,
+    Signs,
+    evaluation,
+    functional_constraints,
+)
 from tuner.sampler import Sampler
-from tuner.search import Search, distinct
+from tuner.search import Allowed, PartialPoints, Search, distinct
 
 
 @settings(max_examples=examples(150), deadline=None)
@@ -42,13 +54,17 @@ def test_all_points_are_those_of_brute_force(space: SearchSpace) -> None:
 @settings(max_examples=examples(60), deadline=None)
 @given(spaces(), st.sampled_from(NAMES), st.lists(st.integers(-3, 7), min_size=1, max_size=2))
 def test_a_limit_leaves_the_points_below_it(space: SearchSpace, name: str, most: list[int]) -> None:
-    sampler, at = Sampler(space), NAMES.index(name)
-    for each in most:
-        sampler.limit(name, each)
+    at, every = NAMES.index(name), brute_force(space)
+    for sampler in (Sampler(space), Sampler(space, limits_on=(name,))):
+        for each in most:
+            with sampler.limited(name, each):
+                found = sampler.enumerate(10_000)
+            assert found is not None
+            wanted = {values for values in every if values[at] <= each}
+            assert {tuple(p[n] for n in NAMES) for p in found} == wanted
         found = sampler.enumerate(10_000)
         assert found is not None
-        wanted = {values for values in brute_force(space) if values[at] <= each}
-        assert {tuple(p[n] for n in NAMES) for p in found} == wanted
+        assert {tuple(p[n] for n in NAMES) for p in found} == every, "and none is left"
 
 
 def test_a_limit_above_a_domain_permits_nothing_beyond_it() -> None:
@@ -62,8 +78,68 @@ def test_a_limit_above_a_domain_permits_nothing_beyond_it() -> None:
     )
     sampler = Sampler(space)
     assert sampler.enumerate(10) == []
-    sampler.limit("c", 0)
-    assert sampler.enumerate(10) == []
+    with sampler.limited("c", 0):
+        assert sampler.enumerate(10) == []
+
+
+def test_a_limit_that_a_search_knows_of_prunes_partial_points() -> None:
+    space = generate(EXAMPLES["conv2d"], TARGETS["sim"]).space
+    estimates = Sampler(space).draw(500, np.random.default_rng(0))[0][:, _column(space, ESTIMATE)]
+    at_most = int(estimates.min())
+    kept = list[int]()
+
+    class Counting(Search):
+        def _expand(
+            self,
+            depth: int,
+            partial: PartialPoints,
+            at: NDArray[np.intp],
+            allowed: Allowed | None,
+            thinning: Any,
+        ) -> tuple[PartialPoints, NDArray[np.intp]]:
+            kept.append(len(at))
+            return super()._expand(depth, partial, at, allowed, thinning)
+
+    found = []
+    for limits_on in ((), (ESTIMATE,)):
+        kept.clear()
+        search = Counting(space, limits_on=limits_on)
+        search.limit(ESTIMATE, at_most)
+        found.append((np.concatenate([*search.scan()]), sum(kept)))
+    (late, looked_at), (early, fewer) = found
+    assert (late == early).all()
+    assert 0 < len(early) <= fewer < looked_at / 2
+
+
+def _column(space: SearchSpace, name: str) -> int:
+    return [v.name for v in space.variables].index(name)
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(spaces())
+def test_first_levels_at_once_are_those_one_by_one(space: SearchSpace) -> None:
+    search = Search(space)
+    every = [row for rows in search.scan() for row in rows.tolist()]
+    one_by_one = [row for rows in search.scan(allowed={}) for row in rows.tolist()]
+    assert every == one_by_one
+    begun = search.beam(np.random.default_rng(0), 512)[0].tolist()
+    assert begun == every
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(spaces(), st.permutations(NAMES))
+def test_what_follows_step_by_step_is_what_follows_at_once(
+    space: SearchSpace, order: list[str]
+) -> None:
+    signs = Signs.of(space)
+    inference, fixed = InferenceState(space.constraints, signs), list[FunctionalConstraint]()
+    for at, name in enumerate(order):
+        fixed += inference.of([name])
+        at_once = functional_constraints(space.constraints, order[: at + 1], signs)
+        follows = {v for f in at_once for v in f.fixes}
+        assert inference.known == follows.union(order[: at + 1])
+        assert {v for f in fixed for v in f.fixes} <= inference.known
+        assert len({id(f.constraint) for f in fixed}) == len(fixed), "each is used once"
 
 
 @settings(max_examples=examples(60), deadline=None)

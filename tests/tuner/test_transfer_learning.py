@@ -90,7 +90,7 @@ def test_errors_of_others_that_are_not_like_ones_own_are_left_aside() -> None:
 
 def test_a_shortlist_has_every_point_below_its_bound_and_no_other_sooner() -> None:
     space = with_estimate(conv_like_space(28, 28, 4, 4, 3))
-    sampler = Sampler(space)
+    sampler = Sampler(space, limits_on=(ESTIMATE,))
     every = sampler.all_rows(1_000_000)
     assert every is not None
     estimates = np.sort(every[:, sampler.names.index(ESTIMATE)])
@@ -104,7 +104,7 @@ def test_a_shortlist_has_every_point_below_its_bound_and_no_other_sooner() -> No
 
 def test_a_full_shortlist_is_kept_whatever_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tuner.shortlist.MOST", 16)
-    sampler = Sampler(with_estimate(conv_like_space(28, 28, 4, 4, 3)))
+    sampler = Sampler(with_estimate(conv_like_space(28, 28, 4, 4, 3)), limits_on=(ESTIMATE,))
     some = sampler.draw(40, np.random.default_rng(1))[0]
     shortlist = Shortlist(sampler, some, np.random.default_rng(0))
     full = shortlist.within(0.5)
