@@ -132,8 +132,7 @@ class Guided:
             candidate = self._out.pop(self._sampler.key(given), None)
             if (cost := trial.cost) is None:
                 continue
-            if candidate is None and (point := self._sampler.complete(given)) is not None:
-                row = self._sampler.row(point)
+            if candidate is None and (row := self._sampler.row_of(given)) is not None:
                 estimate = float(self._features.estimates(row[None])[0])
                 candidate = _Candidate(row, self._features(row[None])[0], estimate)
             if candidate is not None:
@@ -198,20 +197,20 @@ class Guided:
         if self._is_exhausted:
             return
         model, estimates = self._model(ranked, likely), ranked.estimates[likely]
-        free = np.ones(len(likely), dtype=np.bool_)
+        expected = estimates + model.prediction.means
         count = min(max(_PLANNED, len(self._costs) // _NEWS_SHARE), len(likely))
-        while len(self._plan) < count:
-            seen = model.prediction
-            expected = estimates + seen.means
-            least = float((expected - _HOPE * seen.doubts)[free].min())
-            at = int(np.argmin(np.where(free, expected - _EAGER * seen.doubts, np.inf)))
-            free[at] = False
+        while True:
+            doubts = model.prediction.doubts
+            least = float((expected - _HOPE * doubts).min())
+            at = int(np.argmin(expected - _EAGER * doubts))
             position = int(likely[at])
             features = ranked.features(likely[at : at + 1])[0]
             candidate = _Candidate(ranked.row(position), features, float(estimates[at]))
             self._plan.append(_Planned(candidate, ranked.key(position), least))
-            if len(self._plan) < count:
-                model.suppose(at)
+            if len(self._plan) == count:
+                return
+            expected[at] = np.inf
+            model.suppose(at)
 
     def _model(self, ranked: RankedRows, likely: NDArray[np.intp]) -> ResidualModel:
         """What is known of these candidates' errors, from others and those out as well."""

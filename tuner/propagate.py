@@ -98,10 +98,20 @@ def _prod(
     divides = c.product in known and bool(fixed)
 
     def narrow(box: VariableBoxes) -> None:
+        below, above = _product(box, scale, factors)
+        np.maximum(box.lower[product], below, out=box.lower[product])
+        np.minimum(box.upper[product], above, out=box.upper[product])
+        if _is_narrower(box, product, below, above):
+            backwards(box)
+        if divides:
+            part = scale * np.prod(box.lower[fixed], axis=0)
+            rest = np.zeros(part.shape)
+            np.divide(box.lower[product], part, out=rest, where=part > 0)
+            box.alive &= rest == np.floor(rest)
+
+    def backwards(box: VariableBoxes) -> None:
         below = _products_of_others([box.lower[f] for f in factors], scale)
         above = _products_of_others([box.upper[f] for f in factors], scale)
-        np.maximum(box.lower[product], below[-1], out=box.lower[product])
-        np.minimum(box.upper[product], above[-1], out=box.upper[product])
         for i in open_at:
             f, low, high = factors[i], below[i], above[i]
             most = np.full(low.shape, FAR)
@@ -110,26 +120,32 @@ def _prod(
             least = np.zeros(high.shape)
             np.divide(box.lower[product], high, out=least, where=high > 0)
             np.maximum(box.lower[f], np.ceil(least), out=box.lower[f])
-        if divides:
-            part = scale * np.prod(box.lower[fixed], axis=0)
-            rest = np.zeros(part.shape)
-            np.divide(box.lower[product], part, out=rest, where=part > 0)
-            box.alive &= rest == np.floor(rest)
 
     return narrow
+
+
+def _is_narrower(box: VariableBoxes, result: int, low: Floats, high: Floats) -> bool:
+    """Whether a result is bounded by more than its inputs: else nothing follows for these."""
+    is_below = box.upper[result] < np.minimum(high, FAR)
+    return bool(is_below.any() or (box.lower[result] > low).any())
 
 
 def _prod_forward(product: int, scale: float, factors: Sequence[int]) -> Narrow:
     def narrow(box: VariableBoxes) -> None:
-        below, above = scale * box.lower[factors[0]], scale * box.upper[factors[0]]
-        for f in factors[1:]:
-            below *= box.lower[f]
-            above = np.minimum(above * box.upper[f], FAR)
-        np.minimum(below, FAR, out=below)
+        below, above = _product(box, scale, factors)
         np.maximum(box.lower[product], below, out=box.lower[product])
         np.minimum(box.upper[product], above, out=box.upper[product])
 
     return narrow
+
+
+def _product(box: VariableBoxes, scale: float, factors: Sequence[int]) -> tuple[Floats, Floats]:
+    """The bounds of a product by those of its factors [boxes], which are not negative."""
+    below, above = scale * box.lower[factors[0]], scale * box.upper[factors[0]]
+    for f in factors[1:]:
+        below *= box.lower[f]
+        above = np.minimum(above * box.upper[f], FAR)
+    return np.minimum(below, FAR, out=below), above
 
 
 def _prod_of_known(product: int, scale: float, factors: Sequence[int]) -> Narrow:
@@ -145,15 +161,15 @@ def _prod_of_known(product: int, scale: float, factors: Sequence[int]) -> Narrow
 
 
 def _products_of_others(values: Sequence[Floats], scale: float) -> list[Floats]:
-    """Entry i: the product of all values but the i-th; last: of all of them. Capped at FAR."""
-    suffix: list[Floats] = [np.full(values[0].shape, scale) if values else np.asarray([scale])]
+    """Entry i: the product of all values but the i-th. Capped at FAR."""
+    suffix: list[Floats] = [np.full(values[0].shape, scale)]
     for value in reversed(values):
         suffix.append(np.minimum(suffix[-1] * value, FAR))
     others, prefix = [], np.ones(1)
     for i, value in enumerate(values):
         others.append(np.minimum(prefix * suffix[len(values) - 1 - i], FAR))
         prefix = np.minimum(prefix * value, FAR)
-    return [*others, suffix[-1]]
+    return others
 
 
 def _sum(
@@ -171,13 +187,16 @@ def _sum(
     open_at, open_scale = at[is_open].tolist(), scale[is_open]
 
     def narrow(box: VariableBoxes) -> None:
+        below, above = _total(box, constant, terms)
+        np.maximum(box.lower[total], below, out=box.lower[total])
+        np.minimum(box.upper[total], above, out=box.upper[total])
+        if _is_narrower(box, total, below, above):
+            backwards(box)
+
+    def backwards(box: VariableBoxes) -> None:
         below, above = _scaled(scale, box.lower[at], box.upper[at])
-        least, least_others = _sums(below, constant)
-        most, most_others = _sums(above, constant)
-        np.maximum(box.lower[total], least, out=box.lower[total])
-        np.minimum(box.upper[total], most, out=box.upper[total])
-        low = box.lower[total] - most_others[is_open]
-        high = box.upper[total] - least_others[is_open]
+        low = box.lower[total] - _sums_of_others(above, constant)[is_open]
+        high = box.upper[total] - _sums_of_others(below, constant)[is_open]
         low, high = _scaled(1 / open_scale, low, high)
         low, high = np.ceil(_rounded(low)), np.floor(_rounded(high))
         for i, v in enumerate(open_at):
@@ -188,23 +207,31 @@ def _sum(
 
 
 def _sum_forward(total: int, constant: float, terms: Sequence[tuple[float, int]]) -> Narrow:
-    """No bound is above FAR, so only what is added to lower ones has to be kept there."""
-
     def narrow(box: VariableBoxes) -> None:
-        below, above = np.full(box.alive.shape, constant), np.full(box.alive.shape, constant)
-        for k, v in terms:
-            if k == 1.0:
-                below += box.lower[v]
-                above += box.upper[v]
-            else:
-                low, high = (box.lower[v], box.upper[v]) if k > 0 else (box.upper[v], box.lower[v])
-                below += k * low
-                above += k * high
-        np.minimum(below, FAR, out=below)
+        below, above = _total(box, constant, terms)
         np.maximum(box.lower[total], below, out=box.lower[total])
         np.minimum(box.upper[total], above, out=box.upper[total])
 
     return narrow
+
+
+def _total(
+    box: VariableBoxes, constant: float, terms: Sequence[tuple[float, int]]
+) -> tuple[Floats, Floats]:
+    """The bounds of a sum by those of its terms [boxes].
+
+    The lower one is FAR at most; the upper one need not be, for the total's own is no more.
+    """
+    below, above = np.full(box.alive.shape, constant), np.full(box.alive.shape, constant)
+    for k, v in terms:
+        if k == 1.0:
+            below += box.lower[v]
+            above += box.upper[v]
+        else:
+            low, high = (box.lower[v], box.upper[v]) if k > 0 else (box.upper[v], box.lower[v])
+            below += k * low
+            above += k * high
+    return np.minimum(below, FAR, out=below), above
 
 
 def _sum_of_known(total: int, constant: float, terms: Sequence[tuple[float, int]]) -> Narrow:
@@ -231,18 +258,17 @@ def _rounded(values: Floats) -> Floats:
     return np.where(np.abs(values - near) < 1e-9 * np.maximum(1.0, np.abs(values)), near, values)
 
 
-def _sums(values: Floats, constant: float) -> tuple[Floats, Floats]:
-    """Of values [terms, boxes]: constant plus all [boxes], and plus all but each [terms, boxes].
+def _sums_of_others(values: Floats, constant: float) -> Floats:
+    """Of values [terms, boxes]: the constant plus all but each [terms, boxes].
 
     Never by subtraction, which would lose small values next to FAR. Within -FAR .. FAR.
     """
-    behind = np.full((len(values) + 1, values.shape[1]), constant)
-    behind[1:] = values[::-1]
+    behind = np.full(values.shape, constant)
+    behind[1:] = values[:0:-1]
     np.cumsum(behind, axis=0, out=behind)
-    others = behind[-2::-1]
+    others: Floats = behind[::-1]
     others[1:] += np.cumsum(values[:-1], axis=0)
-    np.minimum(np.maximum(behind, -FAR, out=behind), FAR, out=behind)
-    return behind[-1], others
+    return np.minimum(np.maximum(others, -FAR, out=others), FAR, out=others)
 
 
 def _less(left: int, right: int) -> Narrow:

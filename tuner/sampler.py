@@ -107,6 +107,15 @@ class Sampler:
             return dict(zip(self.names, values, strict=False))
         return None
 
+    def row_of(self, point: Point) -> Rows | None:
+        """The row of the valid point with these values of the tunables; None when there is none.
+
+        A whole point is only checked: to compile what completes one takes a hundred times as long.
+        """
+        is_whole = all(name in point for name in self.names)
+        whole = point if is_whole and not self.explain(point) else self.complete(point)
+        return None if whole is None else self.row(whole)
+
     def filled(self, known: Mapping[str, int]) -> dict[str, int] | None:
         """A valid point with these values of some tunables; the others are what is found first.
 

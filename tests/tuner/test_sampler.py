@@ -142,6 +142,21 @@ def test_what_follows_step_by_step_is_what_follows_at_once(
         assert len({id(f.constraint) for f in fixed}) == len(fixed), "each is used once"
 
 
+def test_the_row_of_a_point_is_that_of_the_valid_point_with_its_tunables() -> None:
+    sampler = Sampler(conv_like_space())
+    default = sampler.default()
+    assert default is not None
+    derived = next(v.name for v in sampler.space.variables if not v.tunable and not v.domain)
+    for point in (default, dict(sampler.space.default), default | {derived: default[derived] + 1}):
+        row = sampler.row_of(point)
+        assert row is not None
+        assert row.tolist() == sampler.row(default).tolist()
+    invalid = next(
+        {**default, v.name: max(v.domain) + 1} for v in sampler.space.tunables if len(v.domain) > 1
+    )
+    assert sampler.row_of(invalid) is None
+
+
 @settings(max_examples=examples(60), deadline=None)
 @given(spaces(), st.integers(0, 5))
 def test_samples_are_distinct_and_valid(space: SearchSpace, seed: int) -> None:
