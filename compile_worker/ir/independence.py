@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from compile_worker.ir.affine import as_affine
 from compile_worker.ir.expr import Buffer, Expr, Load, Var
 from compile_worker.ir.stmt import Alloc, Stmt, Store
-from compile_worker.ir.visit import find
+from compile_worker.ir.visit import find, mentioned
 
 
 def independent(var: Var, stmt: Stmt) -> bool:
@@ -15,6 +15,23 @@ def independent(var: Var, stmt: Stmt) -> bool:
     private = {alloc.buffer for alloc in find(stmt, Alloc)}
     shared = {store.buffer for store in find(stmt, Store)} - private
     return all(_own_slice(var, list(_indices(stmt, buffer))) for buffer in shared)
+
+
+def distributable(var: Var, first: Stmt, second: Stmt, own: Collection[Buffer]) -> bool:
+    """Whether all iterations of `first` may be done before all of `second`, in a loop over `var`.
+
+    So it is where what one stores and the other one touches is an element of the same iteration's.
+
+    Args:
+        own: buffers that each iteration has for itself.
+    """
+    stored = {store.buffer for stmt in (first, second) for store in find(stmt, Store)}
+    shared = (stored & mentioned(first) & mentioned(second)) - {*own}
+    return all(
+        _own_slice(var, [*_indices(first, buffer), *_indices(second, buffer)])
+        for buffer in shared
+        if isinstance(buffer, Buffer)
+    )
 
 
 def _indices(stmt: Stmt, buffer: Buffer) -> Iterator[tuple[Expr, ...]]:

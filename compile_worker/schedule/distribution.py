@@ -13,11 +13,11 @@ from tilefarm.errors import ScheduleError
 
 from compile_worker.ir.expr import Buffer, Load, Var
 from compile_worker.ir.func import Func
-from compile_worker.ir.independence import independent
+from compile_worker.ir.independence import distributable, independent
 from compile_worker.ir.node import Node
 from compile_worker.ir.reductions import perfect_nest, reduction, statements, stored_places
 from compile_worker.ir.stmt import Alloc, For, LoopKind, Seq, Stmt, Store, sequence
-from compile_worker.ir.visit import find, mentioned, replace_buffers, rewrite
+from compile_worker.ir.visit import buffers_of, find, mentioned, replace_buffers, rewrite
 from compile_worker.schedule.guards import unchanged_nest
 from compile_worker.schedule.places import blocks, nest_loops, replaced
 from compile_worker.schedule.schedule import Schedule, primitive
@@ -38,23 +38,24 @@ def distribute(schedule: Schedule, stage: str) -> Func:
         for i in 0:4: for k in 0:8: t[i, 0] += x[i, k]       (from t[i, 0] = 0 on)
         for i in 0:4: for j in 0:8: out[i, j] = x[i, j] / t[i, 0]
 
-    Only loops whose iterations need not one another are distributed; every element is computed as
-    before. A buffer of an iteration's own gets an axis for the loop where several stages use it,
-    and where the last stage stores over what others did, theirs is a buffer `<name>_before`.
+    So it is done where a statement needs of others only what the same iteration has stored; every
+    element is computed as before. A buffer of an iteration's own gets an axis for the loop where
+    several stages use it, and what a stage stores over as a whole is a buffer `<name>_before` until
+    then.
     (Loop distribution and scalar expansion: Allen and Kennedy, Optimizing Compilers for Modern
     Architectures, 2001.)
 
     Raises:
-        ScheduleError: the stage is one statement, its iterations need one another, or a buffer
-            would become too large.
+        ScheduleError: the stage is one statement, its statements need other iterations of one
+            another, or a buffer would become too large.
     """
     func = schedule.func
     raw, path = unchanged_nest("distribute", func, stage)
     found = _distributed(raw)
     if len(found.parts) < 2:
-        why = "it is one statement, or its iterations need one another"
+        why = "it is one statement, or its statements need other iterations of one another"
         raise ScheduleError("distribute", stage, why, "the stage as it is")
-    parts, before = _with_first_version(func, path.target, found.parts)
+    parts, before = _with_versions(func, path.target, found.parts)
     whole = sequence(
         perfect_nest(_named(part, stage, name), name)
         for part, name in zip(parts, _names(func, stage, parts), strict=True)
@@ -91,34 +92,44 @@ def _distributed(stmt: Stmt) -> _Distributed:
             inner = _distributed(body)
             return _Distributed(inner.parts, (buffer, *inner.shared))
         case Seq(stmts):
-            found = [
-                _Distributed((each,)) if isinstance(each, Seq) else _distributed(each)
-                for each in _groups(stmts)
-            ]
+            found = [_distributed(each) for each in stmts]
             return _Distributed(
-                tuple(part for each in found for part in each.parts),
+                tuple(_groups([part for each in found for part in each.parts])),
                 tuple(buffer for each in found for buffer in each.shared),
             )
-        case For(var, _, body, LoopKind.SERIAL) if independent(var, body):
-            return _loop(stmt, _distributed(body))
+        case For(kind=LoopKind.SERIAL):
+            return _loop(stmt, _distributed(stmt.body))
         case _:
             return _Distributed((stmt,))
 
 
 def _loop(loop: For, inner: _Distributed) -> _Distributed:
     """The loop around each part; around all of them where that would take too much memory."""
-    used = [mentioned(part) for part in inner.parts]
+    parts = _apart(loop.var, inner)
+    used = [mentioned(part) for part in parts]
     crossing = [b for b in inner.shared if sum(b in nodes for nodes in used) > 1]
     more = {b: Buffer(b.name, (loop.extent, *b.shape), b.dtype, b.scope) for b in crossing}
     too_much = any(prod(b.shape) * b.dtype.nbytes > _MOST_NBYTES for b in more.values())
-    if len(inner.parts) < 2 or too_much:
+    if len(parts) < 2 or too_much:
         return _Distributed((For(loop.var, loop.extent, inner.whole, loop.kind),))
     made = []
-    for part, nodes in zip(inner.parts, used, strict=True):
+    for part, nodes in zip(parts, used, strict=True):
         own = tuple(b for b in inner.shared if b in nodes and b not in more)
         body = _Distributed((_moved(part, more, loop.var),), own).whole
         made.append(For(loop.var, loop.extent, body, loop.kind))
     return _Distributed(tuple(made), tuple(more.values()))
+
+
+def _apart(var: Var, inner: _Distributed) -> list[Stmt]:
+    """The parts that may be apart in a loop, each of those together that may not."""
+    parts: list[Stmt] = []
+    for part in inner.parts:
+        bound = [
+            at for at, each in enumerate(parts) if not distributable(var, each, part, inner.shared)
+        ]
+        first = min(bound, default=len(parts))
+        parts[first:] = [sequence([*parts[first:], part])]
+    return parts
 
 
 def _moved(stmt: Stmt, to: Mapping[Buffer, Buffer], var: Var) -> Stmt:
@@ -177,30 +188,34 @@ def _may_swap(first: Stmt, second: Stmt) -> bool:
 # -- what is stored over ---------------------------------------------------------------------------
 
 
-def _with_first_version(
+def _with_versions(
     func: Func, nest: Stmt, parts: Sequence[Stmt]
-) -> tuple[Sequence[Stmt], tuple[Buffer, ...]]:
-    """The parts with a buffer of its own for what all but the last store where the last one does.
+) -> tuple[list[Stmt], tuple[Buffer, ...]]:
+    """The parts with a buffer of its own for what is stored over as a whole later.
 
-    As they are where the last one leaves elements alone, or other nests know the buffer too.
+    As they are where other nests know the buffer too.
     """
-    *others, last = parts
-    loops = nest_loops(last)
-    store = loops[-1].body if loops else last
-    if not isinstance(store, Store) or not _covers(store, loops):
-        return parts, ()
-    buffer = store.buffer
-    elsewhere = any(buffer in mentioned(each) for each in _other_nests(func, nest))
-    if elsewhere or not any(s.buffer is buffer for each in others for s in find(each, Store)):
-        return parts, ()
+    made, versions = list(parts), list[Buffer]()
     taken = {at.buffer.name for at in find(func.body, Alloc)} | {p.name for p in func.params}
-    name = next(n for n in _numbered(f"{buffer.name}_before") if n not in taken)
-    first = Buffer(name, buffer.shape, buffer.dtype, "local")
-    value = replace_buffers(store.value, {buffer: first})
-    ending: Stmt = Store(buffer, store.index, value)
-    for loop in reversed(loops):
-        ending = For(loop.var, loop.extent, ending, loop.kind)
-    return [*(replace_buffers(each, {buffer: first}) for each in others), ending], (first,)
+    taken |= {buffer.name for part in parts for buffer in buffers_of(part)}
+    for at in reversed(range(1, len(made))):
+        loops = nest_loops(made[at])
+        store = loops[-1].body if loops else made[at]
+        if not isinstance(store, Store) or not _covers(store, loops):
+            continue
+        old = store.buffer
+        stored = any(s.buffer is old for each in made[:at] for s in find(each, Store))
+        if not stored or any(old in mentioned(each) for each in _other_nests(func, nest)):
+            continue
+        name = next(n for n in _numbered(f"{old.name}_before") if n not in taken)
+        taken.add(name)
+        versions.append(Buffer(name, old.shape, old.dtype, "local"))
+        new = {old: versions[-1]}
+        ending: Stmt = Store(old, store.index, replace_buffers(store.value, new))
+        for loop in reversed(loops):
+            ending = For(loop.var, loop.extent, ending, loop.kind)
+        made[: at + 1] = [*(replace_buffers(each, new) for each in made[:at]), ending]
+    return made, tuple(versions)
 
 
 def _covers(store: Store, loops: Sequence[For]) -> bool:

@@ -8,9 +8,9 @@ from compile_worker.ir.accesses import in_bounds
 from compile_worker.ir.expr import Expr, Load, Select
 from compile_worker.ir.func import Func
 from compile_worker.ir.node import Node
-from compile_worker.ir.reductions import perfect_nest
-from compile_worker.ir.stmt import If, Stmt, Store
-from compile_worker.ir.visit import rewrite
+from compile_worker.ir.reductions import perfect_nest, statements
+from compile_worker.ir.stmt import If, Seq, Stmt, Store, sequence
+from compile_worker.ir.visit import mentioned, rewrite
 from compile_worker.schedule.guards import unchanged_nest
 from compile_worker.schedule.places import replaced
 from compile_worker.schedule.schedule import Schedule, primitive
@@ -29,13 +29,13 @@ def if_convert(schedule: Schedule, stage: str) -> Func:
     conversion: Allen, Kennedy, Porterfield and Warren, POPL 1983.)
 
     Raises:
-        ScheduleError: the stage has no condition around stores of one element, or one keeps a
-            store within its buffer.
+        ScheduleError: the stage has no condition around stores alone, what they store would change
+            it, or it keeps a store within its buffer.
     """
     raw, nest = unchanged_nest("if_convert", schedule.func, stage)
     converted = rewrite(raw, _as_choice)
     if converted is raw:
-        why = "it has no condition around stores of one element"
+        why = "it has no condition around stores alone that leave it as it is"
         raise ScheduleError("if_convert", stage, why, "the stage as it is")
     made = replaced(schedule.func, nest, perfect_nest(converted, stage))
     if next(in_bounds(made), None) is not None:
@@ -45,25 +45,30 @@ def if_convert(schedule: Schedule, stage: str) -> Func:
 
 
 def _as_choice(node: Node) -> Node | None:
+    if isinstance(node, Seq):
+        return sequence(node.stmts)  # where several choices stand for one condition
     if not isinstance(node, If):
         return None
-    place = _place(node.then) or _place(node.otherwise)
-    if place is None:
-        return None
-    then, otherwise = (_stored(stmt, place) for stmt in (node.then, node.otherwise))
+    then, otherwise = _stored(node.then), _stored(node.otherwise)
     if then is None or otherwise is None:
         return None
-    return Store(place.buffer, place.index, Select(node.condition, then, otherwise))
+    places = list({**then, **otherwise})
+    stored = {place.buffer for place in places}
+    first = [node.condition, *otherwise.values(), *(at for place in places for at in place.index)]
+    if len(places) > 1 and any(stored & mentioned(each) for each in first):
+        return None  # what is chosen first would change what is asked for the next one
+    return sequence(
+        Store(
+            place.buffer,
+            place.index,
+            Select(node.condition, then.get(place, place), otherwise.get(place, place)),
+        )
+        for place in places
+    )
 
 
-def _place(stmt: Stmt | None) -> Store | None:
-    return stmt if isinstance(stmt, Store) else None
-
-
-def _stored(stmt: Stmt | None, place: Store) -> Expr | None:
-    """What a branch leaves in an element; None if it does something else."""
-    if stmt is None:
-        return Load(place.buffer, place.index)
-    if isinstance(stmt, Store) and (stmt.buffer, stmt.index) == (place.buffer, place.index):
-        return stmt.value
-    return None
+def _stored(stmt: Stmt | None) -> dict[Load, Expr] | None:
+    """What a branch leaves in which elements; None if it does something else, or one twice."""
+    stores = () if stmt is None else statements(stmt)
+    found = {Load(s.buffer, s.index): s.value for s in stores if isinstance(s, Store)}
+    return found if len(found) == len(stores) else None

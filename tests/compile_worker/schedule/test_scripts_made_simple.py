@@ -88,6 +88,7 @@ def same(before: Func, func: Func) -> bool:
         ("rows, one after the other", [("distribute", "out")]),
         ("rows with two states", [("distribute", "out")]),
         ("rows with a condition", [("if_convert", "out"), ("distribute", "out")]),
+        ("rows in their output", [("distribute", "out")]),
         ("means of products", [("distribute", "out")]),
         ("sums with a condition", [("if_convert", "out")]),
         ("branches", [("if_convert", "out")]),
@@ -103,10 +104,10 @@ def test_picture(name: str, steps: list[tuple[str, str]], golden: Golden) -> Non
 @pytest.mark.parametrize(
     ("text", "step", "why"),
     [
-        (CARRIED, "if_convert", "it has no condition around stores of one element"),
+        (CARRIED, "if_convert", "it has no condition around stores alone"),
         (LOST, "if_convert", "its condition keeps a store within its buffer"),
-        (CROSSED, "distribute", "it is one statement, or its iterations need one another"),
-        (LARGE, "distribute", "it is one statement, or its iterations need one another"),
+        (CROSSED, "distribute", "it is one statement, or its statements need other iterations"),
+        (LARGE, "distribute", "it is one statement, or its statements need other iterations"),
     ],
 )
 def test_what_cannot_be_done_is_refused(text: str, step: str, why: str) -> None:

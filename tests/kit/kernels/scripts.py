@@ -142,15 +142,31 @@ def causal(q, v, out):
         for j in range(q.shape[0]):
             if j <= i:
                 top = max(top, s[j])
-        whole = float32(0)
+        whole = 0.0
         for j in range(q.shape[0]):
             if j <= i:
-                whole += exp(s[j] - top)
+                s[j] = exp(s[j] - top)
+                whole += s[j]
+            else:
+                s[j] = 0
         for e in range(v.shape[1]):
             out[i, e] = 0
             for j in range(q.shape[0]):
                 if j <= i:
-                    out[i, e] += exp(s[j] - top) / whole * v[j, e]
+                    out[i, e] += s[j] / whole * v[j, e]
+"""
+ROW_BY_ROW: Final = """
+def rows(x, out):
+    for i in range(x.shape[0]):
+        top = x[i, 0] + 0.0
+        for k in range(x.shape[1]):
+            top = max(top, x[i, k])
+        total = 0.0
+        for k in range(x.shape[1]):
+            out[i, k] = exp(x[i, k] - top)
+            total += out[i, k]
+        for k in range(x.shape[1]):
+            out[i, k] = out[i, k] / total
 """
 SHIFTED: Final = """
 def shifted(a, b, out):
@@ -283,6 +299,8 @@ SCRIPTS: Final[Mapping[str, Workload]] = {
     "rows, one after the other": script_of(ROWS_AT_ONCE, (9, 33), x=(9, 33), gain=(33,)),
     "rows with two states": script_of(ONLINE_SOFTMAX, (4, 33), x=(4, 33)),
     "rows with a condition": script_of(CAUSAL, (12, 18), q=(12, 8), v=(12, 18)),
+    "rows in their output": script_of(ROW_BY_ROW, (9, 33), x=(9, 33)),
+    "rows in their output, long": script_of(ROW_BY_ROW, (20, 1500), x=(20, 1500)),
     "means of products": script_of(MEANS, (13, 13), x=(13, 21)),
     "sums with a condition": script_of(SHIFTED, (9, 6, 10), a=(4, 6, 10), b=(4, 6, 10)),
     "branches": script_of(BRANCHES, (9, 33), x=(9, 33), slope=(33,)),

@@ -14,6 +14,7 @@ from tilefarm.trace import Step
 
 from compile_worker.draft import Draft
 from compile_worker.ir.expr import Buffer, Call, Select
+from compile_worker.ir.stmt import Store
 from compile_worker.ir.visit import find
 from compile_worker.machines.cpu.space.script_context import (
     BEFORE,
@@ -66,8 +67,12 @@ def _declare_place(draft: Draft, context: ScriptContext, stage: Stage) -> None:
     moved = [each for each in readers if each is not stages.last or stages.has_cache]
     if not _is_private(stages, stage) or any(draft.domain(at(r)) == (BEFORE,) for r in moved):
         draft.constant(at(stage), BEFORE)
-        if stage.made is not None:
-            draft.constant(f"{stage.name}_nbytes", nbytes_of(stage.made))
+        for buffer in dict.fromkeys(store.buffer for store in find(stage.block, Store)):
+            if buffer.scope == CACHE and not draft.has(f"{buffer.name}_whole"):
+                draft.constant(f"{buffer.name}_whole", nbytes_of(buffer))
+                draft.at_most(
+                    f"{buffer.name}_room", f"{buffer.name}_whole", LOCAL_NBYTES, why=STACK
+                )
         return
     draft.tunable(at(stage), range(len(LEVELS)), LEVELS)
     for reader in moved:

@@ -63,9 +63,9 @@ def _one_scope(context: ScriptContext) -> str:
 RULES: Final[tuple[ScriptRule, ...]] = (
     ScriptRule(
         name="If-Conversion",
-        when="a condition is around stores of one element",
-        effect="it is a choice of what is stored",
-        unmet=_no("if_convert", "no stage has conditions around stores of one element"),
+        when="a condition is around stores alone",
+        effect="it becomes a choice of what is stored",
+        unmet=_no("if_convert", "no stage has conditions around stores alone"),
     ),
     ScriptRule(
         name="Distribute-Loops",
