@@ -55,14 +55,15 @@ def distribute(schedule: Schedule, stage: str) -> Func:
     if len(found.parts) < 2:
         why = "it is one statement, or its statements need other iterations of one another"
         raise ScheduleError("distribute", stage, why, "the stage as it is")
-    parts, before = _with_versions(func, path.target, found.parts)
+    needed = _needed(found)
+    parts, before = _with_versions(func, path.target, needed.parts)
     whole = sequence(
         perfect_nest(_named(part, stage, name), name)
         for part, name in zip(parts, _names(func, stage, parts), strict=True)
     )
     made = replaced(func, path, whole)
     body = made.body
-    for buffer in reversed([*found.shared, *before]):
+    for buffer in reversed([*needed.shared, *before]):
         body = Alloc(buffer, body)
     return Func(made.name, made.params, body, made.attrs)
 
@@ -130,6 +131,22 @@ def _apart(var: Var, inner: _Distributed) -> list[Stmt]:
         first = min(bound, default=len(parts))
         parts[first:] = [sequence([*parts[first:], part])]
     return parts
+
+
+def _needed(found: _Distributed) -> _Distributed:
+    """Without what is stored in buffers of an iteration's own and never read."""
+    kept: list[Stmt] = []
+    for at in reversed(range(len(found.parts))):
+        part = found.parts[at]
+        own = {*found.shared, *(alloc.buffer for alloc in find(part, Alloc))}
+        others = [*found.parts[:at], *kept]
+        if any(
+            store.buffer not in own or any(store.buffer in mentioned(each) for each in others)
+            for store in find(part, Store)
+        ):
+            kept.insert(0, part)
+    used = {buffer for part in kept for buffer in buffers_of(part)}
+    return _Distributed(tuple(kept), tuple(b for b in found.shared if b in used))
 
 
 def _moved(stmt: Stmt, to: Mapping[Buffer, Buffer], var: Var) -> Stmt:

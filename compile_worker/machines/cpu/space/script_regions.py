@@ -55,7 +55,7 @@ class Regions:
             return tuple(self._lengths[var] for var in self._stages.last.index if type(var) is Var)
         if buffer not in self._known:
             readers = self._stages.readers(buffer)
-            extents = {loop.var: loop.extent for each in readers for loop in each.loops}
+            extents = {loop.var: loop.extent for each in readers for loop in each.all_loops}
             columns = zip(
                 *(load.index for each in readers for load in each.loads(buffer)), strict=True
             )
@@ -67,7 +67,7 @@ class Regions:
 
     def _enter(self, stage: Stage) -> None:
         """How long the loops of a stage are in a tile; those of its readers are known."""
-        for loop in stage.loops:
+        for loop in stage.all_loops:
             self._set(loop.var, loop.var, Length(loop.extent))
         if stage is self._stages.last:
             for at, axis in enumerate(self._stages.axes):

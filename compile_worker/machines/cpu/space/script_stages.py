@@ -37,6 +37,11 @@ class Stage:
         return self.block.name
 
     @property
+    def all_loops(self) -> tuple[For, ...]:
+        """Its loops, and those within the block."""
+        return (*self.loops, *find(self.block, For))
+
+    @property
     def spatial(self) -> tuple[For, ...]:
         """Loops whose iterations need not one another."""
         return tuple(loop for loop in self.loops if loop.var not in self.block.reductions)
