@@ -353,7 +353,9 @@ class TableColumns:
     def ranked(self, column: int) -> tuple[Floats, NDArray[np.intp]]:
         """The different values of a column in order, and for each row which of these it has."""
         if column not in self._ranked:
-            self._ranked[column] = np.unique(self.rows[:, column], return_inverse=True)
+            values = self.rows[:, column]
+            different = np.asarray(sorted(set(values.tolist())))  # numpy's takes longer for so few
+            self._ranked[column] = different, different.searchsorted(values)
         return self._ranked[column]
 
 
@@ -400,13 +402,22 @@ def codes(
     columns: Sequence[Floats], values: Sequence[Floats], count: int
 ) -> tuple[NDArray[np.int64], Flags]:
     """A number per row of `columns` (mixed radix over ranks), and whether every value is known."""
-    code, found = np.zeros(count, dtype=np.int64), np.ones(count, dtype=np.bool_)
-    for column, known in zip(columns, values, strict=True):
-        rank = np.minimum(known.searchsorted(column), len(known) - 1)
-        found &= known[rank] == column
+    if not columns:
+        return np.zeros(count, dtype=np.int64), np.ones(count, dtype=np.bool_)
+    code, found = _ranks(columns[0], values[0])
+    for column, known in zip(columns[1:], values[1:], strict=True):
+        rank, is_known = _ranks(column, known)
+        found &= is_known
         code *= len(known)
         code += rank
     return code, found
+
+
+def _ranks(column: Floats, known: Floats) -> tuple[NDArray[np.int64], Flags]:
+    """The place of each value among those known, and whether it is one of them."""
+    rank = known.searchsorted(column)
+    np.minimum(rank, len(known) - 1, out=rank)
+    return rank, known[rank] == column
 
 
 def _never(box: VariableBoxes) -> None:

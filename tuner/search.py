@@ -297,18 +297,21 @@ class Search:
         those that were not asked any more.
         """
         for _ in range(_ROOT_ROUNDS):
-            box = VariableBoxes(root.lower, root.upper, np.ones(root.count, dtype=np.bool_))
+            bounds = np.stack([root.lower, root.upper])
+            box = VariableBoxes(bounds[0], bounds[1], np.ones(root.count, dtype=np.bool_))
             for place, (variables, narrow) in enumerate(self._before):
                 if place not in due:
                     continue
                 due.remove(place)
-                lower, upper = box.lower[variables], box.upper[variables]
+                before = bounds.take(variables, axis=1)
                 narrow(box)
-                is_changed = (lower != box.lower[variables]) | (upper != box.upper[variables])
-                for v in variables[is_changed.any(axis=1)].tolist():
-                    due.update(self._reached[v])
-            root = root.kept(box.alive & (box.lower <= box.upper).all(axis=0))
-            if not root.count:
+                is_changed = before != bounds.take(variables, axis=1)
+                if is_changed.any():
+                    for v in variables[is_changed.any(axis=(0, 2))].tolist():
+                        due.update(self._reached[v])
+            narrowed = PartialPoints(box.lower, box.upper, root.owner)
+            root = narrowed.kept(box.alive & (box.lower <= box.upper).all(axis=0))
+            if not root.count or not due:
                 break
         return root
 

@@ -94,6 +94,8 @@ class SearchPlan:
 
     Attributes:
         evaluated: the constraints in an order in which they compute, those last that only check.
+        telling: so many variables from the first on tell valid points apart: all up to the last
+            tunable, if the others follow from the tunables; else all of them.
     """
 
     def __init__(self, space: SearchSpace, limits_on: Collection[str] = ()) -> None:
@@ -116,6 +118,10 @@ class SearchPlan:
         computed_from = {v.name for v in space.variables if v.tunable or len(v.domain) == 1}
         evaluation = functional_constraints(constraints, computed_from, self._signs)
         self._outputs = {id(d.constraint): d.fixes for d in evaluation}
+        follow = computed_from.union(*self._outputs.values())
+        self.telling = len(self.index)
+        if len(follow) == len(self.index):
+            self.telling = 1 + max([self.index[v.name] for v in space.tunables], default=-1)
         self.evaluated = (
             *(d.constraint for d in evaluation),
             *(c for c in self._constraints if id(c) not in self._outputs),

@@ -76,5 +76,5 @@ class Shortlist:
 
     def _ordered(self, rows: Rows, most: int | None = None) -> Rows:
         """Each once, by estimate; where it is the same, by the values. The first ones alone."""
-        ordered = rows[distinct(rows)]
-        return ordered[np.argsort(ordered[:, self._column], kind="stable")[:most]]
+        at = distinct(rows[:, : self._sampler.search.plan.telling])
+        return rows[at[np.argsort(rows[at, self._column], kind="stable")[:most]]]

@@ -261,6 +261,23 @@ def test_different_rows_are_found_in_the_order_of_their_values(columns: int) -> 
     assert len(np.unique(-rows[below], axis=0)) == len(below) == len(wanted)
 
 
+@settings(max_examples=examples(60), deadline=None)
+@given(spaces())
+def test_points_are_told_apart_in_the_same_order_by_the_first_values(space: SearchSpace) -> None:
+    rows = Sampler(space).all_rows(100_000)
+    assert rows is not None
+    telling = Search(space).plan.telling
+    assert distinct(rows[:, :telling]).tolist() == distinct(rows).tolist()
+
+
+def test_values_that_follow_do_not_tell_points_apart_and_free_ones_do() -> None:
+    space = pair_space()
+    inner_first = replace(space, variables=space.variables[::-1])
+    assert Search(inner_first).plan.telling == 1
+    free = Variable(name="free", domain=(1, 2), tunable=False)
+    assert Search(replace(space, variables=(*space.variables[::-1], free))).plan.telling == 4
+
+
 def test_samples_cover_the_space_evenly() -> None:
     space = conv_like_space()
     sampler = Sampler(space)
