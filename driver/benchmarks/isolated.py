@@ -1,4 +1,7 @@
-"""Tasks in processes of their own: what one leaks ends with it, and a crash is its result."""
+"""Tasks in processes of their own: what one leaks ends with it, and a crash is its result.
+
+They end with whoever waits for them, however that one ends.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,8 @@ from multiprocessing import get_context
 from typing import TypeVar
 
 from tilefarm.interpreter import shield_children
+
+from driver.farm.compiling.orphan_reaper import dying_with_its_thread
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -36,8 +41,13 @@ def isolated(
 
 def _alone(work: Callable[[Task], Result], task: Task) -> Result | Crashed:
     shield_children()
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
+    spawning = get_context("spawn")
+    with ProcessPoolExecutor(1, mp_context=spawning, initializer=_die_with_owner) as process:
         try:
             return process.submit(work, task).result()
         except BrokenProcessPool:
             return Crashed()
+
+
+def _die_with_owner() -> None:
+    dying_with_its_thread()()
