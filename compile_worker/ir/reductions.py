@@ -16,45 +16,37 @@ from typing import TypeAlias
 
 from compile_worker.ir.expr import Buffer, Expr
 from compile_worker.ir.independence import independent
-from compile_worker.ir.stmt import Block, For, Seq, Stmt, Store
+from compile_worker.ir.nests import Loops, perfect_nest, wrap
+from compile_worker.ir.stmt import Block, Seq, Stmt, Store
 from compile_worker.ir.visit import variables
 
 Place: TypeAlias = tuple[Buffer, tuple[Expr, ...]]
 """An element that is stored."""
 
 
-def perfect_nest(stmt: Stmt, name: str) -> Stmt:
+def nest_of_block(stmt: Stmt, name: str) -> Stmt:
     """The loops that hold one another around what is left, as the block of that name."""
-    loops: list[For] = []
-    while isinstance(stmt, For):
-        loops.append(stmt)
-        stmt = stmt.body
-    over = tuple(loop.var for loop in loops if not independent(loop.var, stmt))
-    found = None if over else reduction(stmt, name)
-    inner, block = found or ([], Block(name, stmt, None, over))
-    whole: Stmt = block
-    for loop in reversed([*loops, *inner]):
-        whole = For(loop.var, loop.extent, whole, loop.kind, loop.marks)
-    return whole
+    loops, held = perfect_nest(stmt)
+    over = tuple(loop.var for loop in loops if not independent(loop.var, held))
+    found = None if over else reduction(held, name)
+    inner, block = found or ((), Block(name, held, None, over))
+    return wrap((*loops, *inner), block)
 
 
-def reduction(stmt: Stmt, name: str) -> tuple[list[For], Block] | None:
+def reduction(stmt: Stmt, name: str) -> tuple[Loops, Block] | None:
     """Stores that start, then loops around stores that go on with the same elements."""
     if not isinstance(stmt, Seq):
         return None
     *starts, last = stmt.stmts
-    loops: list[For] = []
-    while isinstance(last, For):
-        loops.append(last)
-        last = last.body
-    begun, changed = stored_places(starts), stored_places(statements(last))
+    loops, updates = perfect_nest(last)
+    begun, changed = stored_places(starts), stored_places(statements(updates))
     over = tuple(loop.var for loop in loops)
     if not loops or begun is None or begun != changed:
         return None
     if any(variables(at) & {*over} for _, index in begun for at in index):
         return None
     init = starts[0] if len(starts) == 1 else Seq(tuple(starts))
-    return loops, Block(name, last, init, over)
+    return loops, Block(name, updates, init, over)
 
 
 def statements(stmt: Stmt) -> tuple[Stmt, ...]:

@@ -15,9 +15,10 @@ from tilefarm.target import Target
 
 from compile_worker.ir.expr import Buffer, Var
 from compile_worker.ir.func import Func
+from compile_worker.ir.nests import Loops, perfect_nest, wrap
 from compile_worker.ir.stmt import Alloc, Block, Seq, Stmt, Store, sequence
 from compile_worker.ir.visit import substitute
-from compile_worker.passes.nests import LANE_AXES, Loops, perfect_nest, uses, wrap
+from compile_worker.passes.nests import LANE_AXES, uses
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,10 +16,11 @@ from tilefarm.target import Target
 
 from compile_worker.ir.expr import Buffer, Expr, Load, Var
 from compile_worker.ir.func import Func
+from compile_worker.ir.nests import perfect_nest
 from compile_worker.ir.node import Node
 from compile_worker.ir.stmt import Alloc, Block, Seq, Stmt, Store, sequence
 from compile_worker.ir.visit import rewrite, substitute
-from compile_worker.passes.nests import of_kind, perfect_nest
+from compile_worker.passes.nests import of_kind
 
 
 def inline_stages(func: Func, target: Target) -> Func:

@@ -14,9 +14,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from compile_worker.ir.expr import Buffer, Load
+from compile_worker.ir.nests import Loops
 from compile_worker.ir.stmt import Alloc, For, If, Seq, Stmt, Store
 from compile_worker.ir.visit import find, mentioned
-from compile_worker.passes.nests import Loops
 
 
 @dataclass(slots=True)

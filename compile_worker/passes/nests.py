@@ -1,19 +1,17 @@
-"""Perfect loop nests and where things are used: what passes ask of a function's structure."""
+"""Where things are used, and blocks in their nests: what passes ask of a function's structure."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeVar
 
 from compile_worker.ir.annotations import Annotation
 from compile_worker.ir.expr import Buffer, Expr, Load, Var
 from compile_worker.ir.func import Func
+from compile_worker.ir.nests import Loops, perfect_nest
 from compile_worker.ir.stmt import Alloc, Block, For, If, Seq, Stmt, Store, sequence
 from compile_worker.ir.visit import find
-
-Loops: TypeAlias = tuple[For, ...]
-"""The loops around something, outermost first."""
 
 LANE_AXES: Final = 2
 """Blocked tensors end in two axes that are one hardware element."""
@@ -104,22 +102,6 @@ def common_loops(paths: Sequence[Loops]) -> Loops:
         while first[:depth] != path[:depth]:
             depth -= 1
     return first[:depth]
-
-
-def perfect_nest(stmt: Stmt) -> tuple[Loops, Stmt]:
-    """The loops that hold nothing but one another, outermost first, and what the last one holds."""
-    loops: list[For] = []
-    while isinstance(stmt, For):
-        loops.append(stmt)
-        stmt = stmt.body
-    return tuple(loops), stmt
-
-
-def wrap(loops: Sequence[For], body: Stmt) -> Stmt:
-    """The same loops around another body."""
-    for loop in reversed(loops):
-        body = For(loop.var, loop.extent, body, loop.kind, loop.marks)
-    return body
 
 
 def lower_blocks(

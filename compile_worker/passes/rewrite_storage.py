@@ -26,11 +26,12 @@ from tilefarm.target import Target
 from compile_worker.ir.affine import as_affine
 from compile_worker.ir.expr import Buffer, Load
 from compile_worker.ir.func import Func
+from compile_worker.ir.nests import Loops
 from compile_worker.ir.node import Node
 from compile_worker.ir.stmt import Alloc, Seq, Store, sequence
 from compile_worker.ir.visit import find, replace_buffers, rewrite_statements
 from compile_worker.passes.liveness import Home, Line, Positions, Touch, line
-from compile_worker.passes.nests import Loops, of_kind
+from compile_worker.passes.nests import of_kind
 
 _LEAST: Final = 2
 """Fewer local buffers have nobody to share with."""

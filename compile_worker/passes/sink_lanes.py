@@ -10,8 +10,9 @@ from __future__ import annotations
 from tilefarm.target import Target
 
 from compile_worker.ir.func import Func
+from compile_worker.ir.nests import perfect_nest, wrap
 from compile_worker.ir.stmt import Block, For, Stmt, Store
-from compile_worker.passes.nests import LANE_AXES, descend, perfect_nest, wrap
+from compile_worker.passes.nests import LANE_AXES, descend
 
 
 def sink_lanes(func: Func, target: Target) -> Func:

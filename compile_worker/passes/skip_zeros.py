@@ -19,10 +19,11 @@ from tilefarm.target import Target
 from compile_worker.ir.accesses import conjuncts
 from compile_worker.ir.expr import Add, And, Cast, Const, Expr, Load, Mul, Select
 from compile_worker.ir.func import Func
+from compile_worker.ir.nests import perfect_nest, wrap
 from compile_worker.ir.simplify import simplify
 from compile_worker.ir.stmt import NOTHING, For, If, Seq, Stmt, Store, sequence
 from compile_worker.ir.visit import mentioned, reads_memory
-from compile_worker.passes.nests import descend, perfect_nest, wrap
+from compile_worker.passes.nests import descend
 
 
 def skip_zeros(func: Func, target: Target) -> Func:

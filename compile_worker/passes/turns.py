@@ -10,8 +10,8 @@ from math import prod
 
 from compile_worker.ir.affine import Affine
 from compile_worker.ir.expr import INDEX, Const, Expr, FloorMod, Var
+from compile_worker.ir.nests import Loops
 from compile_worker.ir.stmt import Alloc, For, If, Seq, Stmt
-from compile_worker.passes.nests import Loops
 
 
 def trips(loops: Sequence[For]) -> int:

@@ -36,6 +36,7 @@ from compile_worker.codegen.tile_calls import tile_function
 from compile_worker.ir.annotations import INTRINSIC
 from compile_worker.ir.expr import Buffer, Load, Var
 from compile_worker.ir.func import Func
+from compile_worker.ir.nests import perfect_nest
 from compile_worker.ir.simplify import simplify
 from compile_worker.ir.stmt import Block, For, Store
 from compile_worker.ir.tile_intrinsics import TileIntrinsic, call_of, know_tile_intrinsic
@@ -66,11 +67,8 @@ def tile_of(mine: CustomIntrinsic, plugin: PluginText) -> TileIntrinsic:
         work = script(mine.meaning)([*map(Tensor, inputs)], [out])
     except TilefarmError as error:
         raise refused(mine, plugin, f"is no script: {_line(error.what)}", error.hint) from None
-    loops: list[tuple[Var, int]] = []
-    body = work.body
-    while isinstance(body, For):
-        loops.append((body.var, body.extent))
-        body = body.body
+    nest, body = perfect_nest(work.body)
+    loops = [(loop.var, loop.extent) for loop in nest]
     store = simplify(body.body) if isinstance(body, Block) and body.init is None else None
     if work.scratch or not isinstance(store, Store) or not isinstance(body, Block):
         raise refused(mine, plugin, "is no loops around one sum", _HINT)

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 from typing import Final
 
 from tilefarm.errors import ScheduleError
+from tilefarm.names import unused
 
 from compile_worker.ir.expr import Buffer, Load, Var
 from compile_worker.ir.func import Func
 from compile_worker.ir.independence import distributable, independent
+from compile_worker.ir.nests import perfect_nest, with_named_loops, wrap
 from compile_worker.ir.node import Node
-from compile_worker.ir.reductions import perfect_nest, reduction, statements, stored_places
+from compile_worker.ir.reductions import nest_of_block, reduction, statements, stored_places
 from compile_worker.ir.stmt import Alloc, For, LoopKind, Seq, Stmt, Store, sequence
 from compile_worker.ir.visit import buffers_of, find, mentioned, replace_buffers, rewrite
 from compile_worker.schedule.guards import unchanged_nest
-from compile_worker.schedule.places import blocks, nest_loops, replaced
+from compile_worker.schedule.places import blocks, replaced
 from compile_worker.schedule.schedule import Schedule, primitive
 
 _MOST_NBYTES: Final = 1 << 20
@@ -58,7 +60,7 @@ def distribute(schedule: Schedule, stage: str) -> Func:
     needed = _needed(found)
     parts, before = _with_versions(func, path.target, needed.parts)
     whole = sequence(
-        perfect_nest(_named(part, stage, name), name)
+        nest_of_block(with_named_loops(part, name, partial(_short, stage)), name)
         for part, name in zip(parts, _names(func, stage, parts), strict=True)
     )
     made = replaced(func, path, whole)
@@ -180,9 +182,7 @@ def _groups(stmts: Sequence[Stmt]) -> list[Stmt]:
 
 def _starts(before: Sequence[Stmt], loop: Stmt) -> list[Stmt]:
     """Of the statements before a loop those that start its sums, if they can be next to it."""
-    innermost = loop
-    while isinstance(innermost, For):
-        innermost = innermost.body
+    _, innermost = perfect_nest(loop)
     changed = stored_places(statements(innermost))
     if not isinstance(loop, For) or changed is None:
         return []
@@ -216,21 +216,18 @@ def _with_versions(
     taken = {at.buffer.name for at in find(func.body, Alloc)} | {p.name for p in func.params}
     taken |= {buffer.name for part in parts for buffer in buffers_of(part)}
     for at in reversed(range(1, len(made))):
-        loops = nest_loops(made[at])
-        store = loops[-1].body if loops else made[at]
+        loops, store = perfect_nest(made[at])
         if not isinstance(store, Store) or not _covers(store, loops):
             continue
         old = store.buffer
         stored = any(s.buffer is old for each in made[:at] for s in find(each, Store))
         if not stored or any(old in mentioned(each) for each in _other_nests(func, nest)):
             continue
-        name = next(n for n in _numbered(f"{old.name}_before") if n not in taken)
+        name = unused(f"{old.name}_before", taken)
         taken.add(name)
         versions.append(Buffer(name, old.shape, old.dtype, "local"))
         new = {old: versions[-1]}
-        ending: Stmt = Store(old, store.index, replace_buffers(store.value, new))
-        for loop in reversed(loops):
-            ending = For(loop.var, loop.extent, ending, loop.kind)
+        ending = wrap(loops, Store(old, store.index, replace_buffers(store.value, new)))
         made[: at + 1] = [*(replace_buffers(each, new) for each in made[:at]), ending]
     return made, tuple(versions)
 
@@ -257,32 +254,16 @@ def _other_nests(func: Func, nest: Stmt) -> Iterator[Stmt]:
 
 
 def _names(func: Func, stage: str, parts: Sequence[Stmt]) -> list[str]:
-    """Of the stages: the last has the old name, others that of what they store, counted on."""
+    """Of the stages: the last has the old name, others that of what they store, or one like it."""
     taken = {block.name for block in blocks(func.body)}
     found: list[str] = []
     for part in parts[:-1]:
-        owner = next(find(part, Store)).buffer.name
-        name = next(n for n in _numbered(owner) if n not in taken)
+        name = unused(next(find(part, Store)).buffer.name, taken)
         taken.add(name)
         found.append(name)
     return [*found, stage]
 
 
-def _numbered(name: str) -> Iterator[str]:
-    yield name
-    number = 1
-    while True:
-        yield f"{name}_{number}"
-        number += 1
-
-
-def _named(part: Stmt, stage: str, name: str) -> Stmt:
-    """The statement with loops that are called after its own stage."""
-    taken: Counter[str] = Counter()
-    values: dict[Var, Var] = {}
-    for loop in find(part, For):
-        short = re.sub(r"_[0-9]+$", "", loop.var.name.removeprefix(f"{stage}_"))
-        taken[short] += 1
-        suffix = f"_{taken[short]}" if taken[short] > 1 else ""
-        values[loop.var] = Var(f"{name}_{short}{suffix}")
-    return rewrite(part, lambda at: values.get(at) if isinstance(at, Var) else None)
+def _short(stage: str, name: str) -> str:
+    """What a loop of a stage is called, without the stage and the number among its namesakes."""
+    return re.sub(r"_[0-9]+$", "", name.removeprefix(f"{stage}_"))

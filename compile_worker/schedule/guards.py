@@ -6,6 +6,7 @@ from tilefarm.errors import ScheduleError
 
 from compile_worker.ir.expr import Buffer
 from compile_worker.ir.func import Func
+from compile_worker.ir.nests import perfect_nest, wrap
 from compile_worker.ir.stmt import Alloc, Block, For, LoopKind, Seq, Stmt, Store
 from compile_worker.ir.visit import find, variables
 from compile_worker.schedule.places import (
@@ -14,7 +15,6 @@ from compile_worker.schedule.places import (
     block_path,
     block_target,
     blocks,
-    nest_loops,
     nest_path,
 )
 
@@ -87,10 +87,8 @@ def unchanged_nest(primitive: str, func: Func, stage: str) -> tuple[Stmt, Path]:
         raise ScheduleError(primitive, stage, why, f"{primitive} it first")
     if not all(isinstance(step, Alloc | Seq) for step in nest.steps[:-1]):
         raise ScheduleError(primitive, stage, "it is inside other loops", f"{primitive} it first")
-    raw: Stmt = block.body
-    for loop in reversed(nest_loops(nest.target)):
-        raw = For(loop.var, loop.extent, raw, loop.kind)
-    return raw, nest
+    loops, _ = perfect_nest(nest.target)
+    return wrap(loops, block.body), nest
 
 
 def only_writer(primitive: str, func: Func, block: Block, buffer: Buffer) -> None:

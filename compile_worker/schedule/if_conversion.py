@@ -8,7 +8,7 @@ from compile_worker.ir.accesses import in_bounds
 from compile_worker.ir.expr import Expr, Load, Select
 from compile_worker.ir.func import Func
 from compile_worker.ir.node import Node
-from compile_worker.ir.reductions import perfect_nest, statements
+from compile_worker.ir.reductions import nest_of_block, statements
 from compile_worker.ir.stmt import If, Seq, Stmt, Store, sequence
 from compile_worker.ir.visit import mentioned, rewrite
 from compile_worker.schedule.guards import unchanged_nest
@@ -37,7 +37,7 @@ def if_convert(schedule: Schedule, stage: str) -> Func:
     if converted is raw:
         why = "it has no condition around stores alone that leave it as it is"
         raise ScheduleError("if_convert", stage, why, "the stage as it is")
-    made = replaced(schedule.func, nest, perfect_nest(converted, stage))
+    made = replaced(schedule.func, nest, nest_of_block(converted, stage))
     if next(in_bounds(made), None) is not None:
         why = "its condition keeps a store within its buffer"
         raise ScheduleError("if_convert", stage, why, "the stage as it is")

@@ -6,9 +6,9 @@ from tilefarm.errors import ScheduleError
 
 from compile_worker.ir.expr import Add, Const, Expr, Load, Lt, Max, Min, Select, index
 from compile_worker.ir.func import Func
+from compile_worker.ir.nests import wrap
 from compile_worker.ir.stmt import Block, For, Stmt, Store
 from compile_worker.ir.visit import find
-from compile_worker.passes.nests import wrap
 from compile_worker.schedule.guards import serial
 from compile_worker.schedule.perfect import perfect, rebuilt
 from compile_worker.schedule.places import loop_path, loop_target, replaced

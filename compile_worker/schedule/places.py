@@ -133,15 +133,6 @@ def nest_path(path: Path) -> Path:
     return Path(path.steps[: depth + 1])
 
 
-def nest_loops(nest: Stmt) -> list[For]:
-    """The loops that hold one another, outermost first."""
-    loops = []
-    while isinstance(nest, For):
-        loops.append(nest)
-        nest = nest.body
-    return loops
-
-
 def loop_target(path: Path) -> For:
     """The loop that a path from `loop_path` leads to."""
     assert isinstance(path.target, For)

@@ -9,9 +9,9 @@ from tilefarm.errors import ScheduleError
 from compile_worker.ir.bounds import extents_of
 from compile_worker.ir.expr import Buffer, Expr, Load, Var
 from compile_worker.ir.func import Func
+from compile_worker.ir.nests import wrap
 from compile_worker.ir.stmt import Block, For, Seq, Stmt
 from compile_worker.ir.visit import rewrite, substitute
-from compile_worker.passes.nests import wrap
 from compile_worker.schedule.guards import plain_store
 from compile_worker.schedule.places import (
     Path,

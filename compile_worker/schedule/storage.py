@@ -10,6 +10,7 @@ from tilefarm.target import Target
 from compile_worker.ir.annotations import SLOTS, align, skew, without_marks
 from compile_worker.ir.expr import Buffer, Load, Var
 from compile_worker.ir.func import Func
+from compile_worker.ir.nests import perfect_nest
 from compile_worker.ir.stmt import Alloc, Block, For, Seq, Stmt, Store
 from compile_worker.ir.visit import replace_buffers
 from compile_worker.schedule.guards import (
@@ -85,7 +86,7 @@ def cache_write(schedule: Schedule, buffer: str, scope: str) -> Func:
     writer = next((part for part in parts if _writes(part, source)), None)
     if writer is None:
         raise ScheduleError("cache_write", buffer, "nothing writes it", "cache_read")
-    if not isinstance(_innermost(writer), Block):
+    if not isinstance(perfect_nest(writer)[1], Block):
         why = "its stage shares loops with other stages, or has a guard"
         raise ScheduleError("cache_write", buffer, why, "cache_write it before that")
     only_writer("cache_write", func, blocks(writer)[0], source)
@@ -231,13 +232,6 @@ def _with_parts(func: Func, parts: list[Stmt], alloc: Alloc) -> Func:
     for around in reversed([alloc, *outer]):
         body = Alloc(around.buffer, body, around.marks)
     return with_body(func, body)
-
-
-def _innermost(stmt: Stmt) -> Stmt:
-    """What a nest of loops holds."""
-    while isinstance(stmt, For):
-        stmt = stmt.body
-    return stmt
 
 
 def _writes(stmt: Stmt, buffer: Buffer) -> bool:

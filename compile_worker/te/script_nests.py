@@ -5,14 +5,14 @@ Loops that hold one another are peeled off; what is left is the block, see `ir.r
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
-from compile_worker.ir.expr import Buffer, Var
+from compile_worker.ir.expr import Buffer
 from compile_worker.ir.independence import independent
-from compile_worker.ir.reductions import perfect_nest
-from compile_worker.ir.stmt import For, LoopKind, Stmt, Store
-from compile_worker.ir.visit import find, rewrite
+from compile_worker.ir.nests import perfect_nest, with_named_loops
+from compile_worker.ir.reductions import nest_of_block
+from compile_worker.ir.stmt import LoopKind, Stmt, Store
+from compile_worker.ir.visit import find
 from compile_worker.te.script_statements import Statements
 
 
@@ -28,7 +28,7 @@ def nests_of(body: Sequence[Stmt], ranked: Sequence[Buffer], written: Statements
     working = [stmt for stmt in body if next(find(stmt, Store), None) is not None]
     owners = [_owner(stmt, ranked) for stmt in working]
     return [
-        _named(_nest(stmt, name, written), name)
+        with_named_loops(_nest(stmt, name, written), name, _written)
         for stmt, name in zip(working, _names(owners), strict=True)
     ]
 
@@ -51,27 +51,17 @@ def _name(owner: str, count: int, before: int) -> str:
     return f"{owner}_init" if count == 2 else f"{owner}_{before}"
 
 
-def _named(stmt: Stmt, name: str) -> Stmt:
-    """The statement with its loop variables called `<name>_<variable>`."""
-    taken: Counter[str] = Counter()
-    values: dict[Var, Var] = {}
-    for loop in find(stmt, For):
-        short = loop.var.name.split(".")[0]
-        taken[short] += 1
-        suffix = f"_{taken[short]}" if taken[short] > 1 else ""
-        values[loop.var] = Var(f"{name}_{short}{suffix}")
-    return rewrite(stmt, lambda at: values.get(at) if isinstance(at, Var) else None)
-
-
 def _nest(stmt: Stmt, name: str, written: Statements) -> Stmt:
     """Loops peeled off, around one block."""
-    whole, loops = stmt, list[For]()
-    while isinstance(stmt, For):
-        loops.append(stmt)
-        stmt = stmt.body
+    loops, held = perfect_nest(stmt)
     for loop in loops:
         is_apart = loop.kind in (LoopKind.PARALLEL, LoopKind.VECTORIZED)
-        if is_apart and not independent(loop.var, stmt):
+        if is_apart and not independent(loop.var, held):
             why = f"iterations of this {loop.kind.value} loop need one another"
             raise written.error(written.loops[loop.var], why, "range(...)")
-    return perfect_nest(whole, name)
+    return nest_of_block(stmt, name)
+
+
+def _written(name: str) -> str:
+    """What a loop's variable is called where it is written: see Statements."""
+    return name.split(".")[0]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import pytest
 from kit.kernels.runtime_double import call, outputs_like, runtime_double
+from kit.kernels.scripts import DOT
 from kit.objects.hosts import runs_here
 from numpy.typing import NDArray
 from tilefarm.artifact import Artifact, BuildFailure, CompileJob
@@ -38,6 +39,7 @@ from compile_worker.plugins.plugin import plugin_of
 from compile_worker.schedule import replay
 from compile_worker.space import generate
 from compile_worker.te import nest_of
+from driver.benchmarks.script_sources import GEMM
 from driver.targets import usable_target
 from tuner.sampler import Sampler
 
@@ -90,22 +92,6 @@ def turned(a: "uint8[2, 4]", b: "int8[2, 4]", out: "int32[4]"):
         for k in range(2):
             out[i] += int32(b[k, i]) * int32(a[k, i])
 '''
-PRODUCT: Final = """
-def product(a, b, out):
-    for i in range(out.shape[0]):
-        for j in range(out.shape[1]):
-            out[i, j] = 0
-            for k in range(a.shape[1]):
-                out[i, j] += int32(a[i, k]) * int32(b[j, k])
-"""
-GEMM: Final = """
-def gemm(a, b, out):
-    for i in range(out.shape[0]):
-        for j in range(out.shape[1]):
-            out[i, j] = 0
-            for k in range(a.shape[1]):
-                out[i, j] += a[i, k] * b[k, j]
-"""
 WINDOWS: Final = """
 def windows(a, b, out):
     sums = buffer(int32, out.shape[0], out.shape[1], out.shape[2])
@@ -139,18 +125,16 @@ class Case:
     ways: int
 
 
-SMALL: Final = workload(PRODUCT, (I16, I16, I32), (6, 12), (24, 12), (6, 24))
+SMALL: Final = workload(DOT, (I16, I16, I32), (6, 12), (24, 12), (6, 24))
 CASES: Final = {
-    "pairs": Case(
-        PAIRS, "pairs", workload(PRODUCT, (I16, I16, I32), (24, 12), (16, 12), (24, 16)), 2
-    ),
+    "pairs": Case(PAIRS, "pairs", workload(DOT, (I16, I16, I32), (24, 12), (16, 12), (24, 16)), 2),
     "pairs, one way": Case(PAIRS, "pairs", SMALL, 1),
     "outer products": Case(
         OUTER, "outer", workload(GEMM, (F32, F32, F32), (6, 5), (5, 12), (6, 12)), 1
     ),
-    "turned": Case(TURNED, "turned", workload(PRODUCT, (U8, I8, I32), (8, 6), (12, 6), (8, 12)), 2),
+    "turned": Case(TURNED, "turned", workload(DOT, (U8, I8, I32), (8, 6), (12, 6), (8, 12)), 2),
     "turned, the other operand first": Case(
-        TURNED, "turned", workload(PRODUCT, (I8, U8, I32), (8, 6), (12, 6), (8, 12)), 2
+        TURNED, "turned", workload(DOT, (I8, U8, I32), (8, 6), (12, 6), (8, 12)), 2
     ),
     "windows": Case(
         PAIRS, "pairs", workload(WINDOWS, (I16, I16, I32), (3, 10, 4), (8, 4, 3), (8, 3, 8)), 2
@@ -252,17 +236,17 @@ def test_what_it_does_is_found_used_and_exact(case: Case, target: Target, tmp_pa
     ("work", "named", "why"),
     [
         (
-            workload(PRODUCT, (I16, I16, I32), (24, 9), (16, 9), (24, 16)),
+            workload(DOT, (I16, I16, I32), (24, 9), (16, 9), (24, 16)),
             "cpu:x86-64-v3",
             "no block of these loops is made of tiles of 8 and 2",
         ),
         (
-            workload(PRODUCT, (I16, I16, I32), (6, 12), (5, 12), (6, 5)),
+            workload(DOT, (I16, I16, I32), (6, 12), (5, 12), (6, 5)),
             "cpu:x86-64-v3",
             "no block of these loops is made of tiles of 8 and 2",
         ),
         (
-            workload(PRODUCT, (I8, I8, I32), (6, 12), (24, 12), (6, 24)),
+            workload(DOT, (I8, I8, I32), (6, 12), (24, 12), (6, 24)),
             "cpu:x86-64-v3",
             r"no stage that sums up does out\[out_i\] = ",
         ),
@@ -436,8 +420,7 @@ def test_two_intrinsics_do_not_do_one_sum_at_once(target: Target) -> None:
 
 def test_of_dot_products_and_an_intrinsic_one_does_the_sums(target: Target) -> None:
     load(TURNED)
-    work = replace(CASES["turned"].work)
-    work = workload(PRODUCT, (U8, I8, I32), (8, 8), (12, 8), (8, 12))
+    work = workload(DOT, (U8, I8, I32), (8, 8), (12, 8), (8, 12))
     drawn = Sampler(generate(work, target).space).sample(300, np.random.default_rng(0))
     used = {(bool(point["tensorize_turned"]), point["products"] > 1) for point in drawn}
     assert used == {(False, False), (True, False), (False, True)}

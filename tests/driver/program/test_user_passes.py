@@ -60,7 +60,7 @@ def test_those_of_all_kernels_are_named_once_as_schedules_and_jobs_do() -> None:
         workload=EXAMPLES["add"],
         trace=Trace((Step("lower_with", ("tidy", DIGEST.hex)),)),
         target=SIM,
-        plugins=(PluginText("/home/me/passes.py", TEXT.encode()),),
+        plugins=(PluginText("/elsewhere/passes.py", TEXT.encode()),),
     )
     plain = replace(kernel, trace=Trace(), plugins=(), symbol="other")
     job = ProgramJob(kernels=(kernel, kernel, plain), calls=(), buffers=2, target=SIM)

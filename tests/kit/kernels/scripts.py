@@ -38,19 +38,19 @@ def dot_of(rows: int, columns: int, over: int, data: DType = DType.INT8) -> Work
     """A product of matrices of 8 bits, the second with its rows side by side."""
     specs = (
         TensorSpec("a", (rows, over), data),
-        TensorSpec("w", (columns, over), DType.INT8),
+        TensorSpec("b", (columns, over), DType.INT8),
     )
     out = TensorSpec("out", (rows, columns), DType.INT32)
     return Workload("script", specs, (out,), (("source", DOT),))
 
 
 DOT: Final = """
-def dot(a, w, out):
+def dot(a, b, out):
     for i in range(out.shape[0]):
         for j in range(out.shape[1]):
             out[i, j] = 0
             for k in range(a.shape[1]):
-                out[i, j] += int32(a[i, k]) * int32(w[j, k])
+                out[i, j] += int32(a[i, k]) * int32(b[j, k])
 """
 QUANTIZED: Final = """
 def quantized(a, w, out, *, scale):

@@ -18,6 +18,7 @@ from typing import Final
 
 from compile_worker.ir.expr import Buffer, Expr, Load, Var
 from compile_worker.ir.func import Func
+from compile_worker.ir.nests import perfect_nest
 from compile_worker.ir.stmt import Alloc, Block, For, LoopKind, Seq, Stmt, Store
 from compile_worker.ir.visit import find
 
@@ -180,13 +181,10 @@ def stages_of(func: Func) -> ScriptStages | None:
 
 
 def _stage(stmt: Stmt) -> Stage | None:
-    loops: list[For] = []
-    while isinstance(stmt, For):
-        if stmt.kind is not LoopKind.SERIAL:
-            return None  # the script says how it runs
-        loops.append(stmt)
-        stmt = stmt.body
-    return Stage(tuple(loops), stmt) if isinstance(stmt, Block) else None
+    loops, block = perfect_nest(stmt)
+    if any(loop.kind is not LoopKind.SERIAL for loop in loops):
+        return None  # the script says how it runs
+    return Stage(loops, block) if isinstance(block, Block) else None
 
 
 def _is_tileable(found: ScriptStages) -> bool:

@@ -47,7 +47,7 @@ VERSION: Final = 2
 _TRIES: Final = 400
 """Blocks that are tried for the default, the best first."""
 
-SIMPLIFYING: Final = ("if_convert", "distribute")
+_SIMPLIFYING: Final = ("if_convert", "distribute")
 """Primitives that make simple stages of what people write, in the order in which they are tried."""
 
 _MOST_VECTORS: Final = 4
@@ -98,7 +98,7 @@ def space_by(rules: Sequence[ScriptRule], workload: Workload, target: Target) ->
 def simplified(nest: Func, target: Target) -> tuple[tuple[Step, ...], Func]:
     """What makes simple stages of those with conditions or several statements, and its result."""
     steps = []
-    for name, block in product(SIMPLIFYING, [block.name for block in blocks(nest.body)]):
+    for name, block in product(_SIMPLIFYING, [block.name for block in blocks(nest.body)]):
         step = Step(name, (block,))
         try:
             nest = replay(Trace((step,)), nest, target)

@@ -18,10 +18,11 @@ from tilefarm.target import Target
 
 from compile_worker.ir.expr import Add, Buffer, Const, Expr, Load, index
 from compile_worker.ir.func import Func
+from compile_worker.ir.nests import Loops, perfect_nest, wrap
 from compile_worker.ir.node import Node
 from compile_worker.ir.stmt import Alloc, Block, Seq, Stmt, Store, sequence
 from compile_worker.ir.visit import mentioned, rewrite, rewrite_statements, substitute
-from compile_worker.passes.nests import Loops, of_kind, perfect_nest, uses, wrap
+from compile_worker.passes.nests import of_kind, uses
 
 
 def chain_sums(func: Func, target: Target) -> Func:

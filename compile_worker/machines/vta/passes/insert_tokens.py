@@ -32,6 +32,7 @@ from tilefarm.target import Target
 from compile_worker.ir.annotations import COPIES, HOLD
 from compile_worker.ir.expr import Buffer, Le, index
 from compile_worker.ir.func import Func
+from compile_worker.ir.nests import Loops
 from compile_worker.ir.stmt import (
     Alloc,
     Dma,
@@ -48,7 +49,7 @@ from compile_worker.ir.stmt import (
 )
 from compile_worker.machines.vta.passes.elements import unsupported
 from compile_worker.machines.vta.passes.steps import LoadSteps, before_the_last
-from compile_worker.passes.nests import Loops, descend, of_kind
+from compile_worker.passes.nests import descend, of_kind
 from compile_worker.passes.turns import homes, trips, turn
 
 STAGE: Final = "insert_tokens"

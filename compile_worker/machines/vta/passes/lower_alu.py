@@ -23,6 +23,7 @@ from compile_worker.ir.accelerator import IMMEDIATE, MOST_LEFT
 from compile_worker.ir.annotations import ALU as ALU_BLOCK
 from compile_worker.ir.expr import Add, Binary, Const, Expr, Load, Max, Min, Mul, Shr, Var, index
 from compile_worker.ir.func import Func
+from compile_worker.ir.nests import wrap
 from compile_worker.ir.stmt import Block, For, MicroKernel, Ref, Stmt, Store
 from compile_worker.ir.visit import substitute, variables
 from compile_worker.machines.vta.limits import operation_exists, shift_fits
@@ -33,7 +34,7 @@ from compile_worker.machines.vta.passes.elements import (
     unsupported,
 )
 from compile_worker.machines.vta.passes.micro import LoopStep, folded, merged
-from compile_worker.passes.nests import lower_blocks, wrap
+from compile_worker.passes.nests import lower_blocks
 
 STAGE: Final = "lower_alu"
 

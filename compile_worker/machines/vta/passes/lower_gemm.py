@@ -21,6 +21,7 @@ from tilefarm.target import Target
 from compile_worker.ir.annotations import HOST, TENSORIZE
 from compile_worker.ir.expr import Add, Cast, Const, Expr, Load, Mul, Var
 from compile_worker.ir.func import Func
+from compile_worker.ir.nests import wrap
 from compile_worker.ir.stmt import Block, For, MicroKernel, Ref, Stmt, Store
 from compile_worker.machines.vta.passes.elements import (
     ElementPlace,
@@ -29,7 +30,7 @@ from compile_worker.machines.vta.passes.elements import (
     unsupported,
 )
 from compile_worker.machines.vta.passes.micro import LoopStep, folded, merged
-from compile_worker.passes.nests import lower_blocks, wrap
+from compile_worker.passes.nests import lower_blocks
 
 STAGE: Final = "lower_gemm"
 

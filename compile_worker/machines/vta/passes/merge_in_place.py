@@ -23,10 +23,11 @@ from tilefarm.target import Target
 from compile_worker.ir.annotations import SLOTS, with_mark
 from compile_worker.ir.expr import Buffer, Const, Expr, Load
 from compile_worker.ir.func import Func
+from compile_worker.ir.nests import perfect_nest
 from compile_worker.ir.node import Node
 from compile_worker.ir.stmt import NOTHING, Alloc, Block, For, Mark, Stmt, Store
 from compile_worker.ir.visit import find, replace_buffers, rewrite, rewrite_statements
-from compile_worker.passes.nests import Access, descend, of_kind, perfect_nest, uses
+from compile_worker.passes.nests import Access, descend, of_kind, uses
 
 
 @dataclass(frozen=True, slots=True)

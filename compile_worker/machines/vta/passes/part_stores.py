@@ -16,10 +16,11 @@ from tilefarm.target import Target
 from compile_worker.ir.annotations import DMA
 from compile_worker.ir.expr import Buffer, Const, Eq, Expr, Select, Var, index
 from compile_worker.ir.func import Func
+from compile_worker.ir.nests import perfect_nest, wrap
 from compile_worker.ir.node import Node
 from compile_worker.ir.stmt import Alloc, Block, For, Seq, Stmt, Store, sequence
 from compile_worker.ir.visit import find, mentioned, rewrite, substitute
-from compile_worker.passes.nests import of_kind, perfect_nest, uses, wrap
+from compile_worker.passes.nests import of_kind, uses
 
 
 def part_stores(func: Func, target: Target) -> Func:

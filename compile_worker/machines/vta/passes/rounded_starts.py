@@ -27,6 +27,7 @@ from compile_worker.ir.accelerator import IMMEDIATE
 from compile_worker.ir.annotations import COPIES
 from compile_worker.ir.expr import INDEX, Buffer, Const, Expr, Lt, Mul, index
 from compile_worker.ir.func import Func
+from compile_worker.ir.nests import Loops
 from compile_worker.ir.stmt import (
     Alloc,
     Dma,
@@ -38,7 +39,7 @@ from compile_worker.ir.stmt import (
     sequence,
 )
 from compile_worker.machines.vta.passes.elements import elements_of
-from compile_worker.passes.nests import Loops, descend, of_kind
+from compile_worker.passes.nests import descend, of_kind
 from compile_worker.passes.turns import slot, trips, turn
 
 _EPILOGUE: Final = ("add", "shr", "max", "min")

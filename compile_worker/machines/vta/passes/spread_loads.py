@@ -21,8 +21,9 @@ from tilefarm.target import Target
 from compile_worker.ir.affine import Affine
 from compile_worker.ir.expr import Add, And, Buffer, Const, Expr, Le, Lt, Mul, index
 from compile_worker.ir.func import Func
+from compile_worker.ir.nests import Loops
 from compile_worker.ir.stmt import Alloc, Dma, For, If, MicroKernel, Ref, Seq, Stmt, sequence
-from compile_worker.passes.nests import Loops, descend, of_kind
+from compile_worker.passes.nests import descend, of_kind
 from compile_worker.passes.turns import trips, turn
 
 LEAST: Final = 4

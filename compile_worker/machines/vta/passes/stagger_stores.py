@@ -21,6 +21,7 @@ from tilefarm.target import Target
 from compile_worker.ir.annotations import COPIES
 from compile_worker.ir.expr import Const, Var, index
 from compile_worker.ir.func import Func
+from compile_worker.ir.nests import Loops
 from compile_worker.ir.stmt import Dma, For, MicroKernel, Seq, Stmt, sequence
 from compile_worker.ir.visit import substitute
 from compile_worker.machines.vta.costs import Costs, costs_of
@@ -34,7 +35,7 @@ from compile_worker.machines.vta.tile_stores import (
     TileEnd,
     equal_parts,
 )
-from compile_worker.passes.nests import Loops, descend, of_kind
+from compile_worker.passes.nests import descend, of_kind
 from compile_worker.passes.turns import homes, trips
 
 

@@ -11,8 +11,8 @@ from functools import reduce
 
 from compile_worker.ir.affine import Affine
 from compile_worker.ir.expr import And, Eq, Expr, Le, Lt, Ne, Or, index
+from compile_worker.ir.nests import Loops
 from compile_worker.ir.stmt import If, Module, Pop, Push, Stmt, sequence
-from compile_worker.passes.nests import Loops
 from compile_worker.passes.turns import trips, turn
 
 
