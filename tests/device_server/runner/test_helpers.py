@@ -53,6 +53,17 @@ def test_a_helper_that_crashes_is_a_crash_of_the_child(
     assert (result.status, result.signal) == (Status.RUN_CRASH, signal)
 
 
+def test_helpers_that_crash_together_are_told_of_as_one(
+    blobs: Blobs, compiled: dict[str, Digest]
+) -> None:
+    """Four of them store to nowhere, often before the first one has said so."""
+    with Runner(target=TARGETS["sim"], limits=RunnerLimits(threads=5)) as runner:
+        for _ in range(60):
+            result = runner.run(job(compiled["shared"], "stray"), blobs.path)
+            assert isinstance(result, RunFailure), result
+            assert "SIGSEGV at address 0x8 " in result.why
+
+
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="calls the system as x86-64 does")
 @pytest.mark.parametrize("entry", ["fork_", "clone_", "open_"])
 def test_a_helper_may_do_no_more_than_its_child(

@@ -4,6 +4,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
 #include <cstdint>
 
@@ -31,6 +32,7 @@ struct FaultFrame {
 #pragma pack(pop)
 
 int report_fd = -1;
+std::atomic_flag is_reported = ATOMIC_FLAG_INIT;
 AddressRange artifact_addresses;
 
 uintptr_t program_counter(const void* context) {
@@ -54,9 +56,10 @@ bool memory_is_exhausted() {
   return false;
 }
 
-// Only calls that are safe in a signal handler. The handler is reset on entry and the signal sent
-// again, so that it ends the process when this function returns.
+// Only calls that are safe in a signal handler. All signals are blocked in it. The first thread that
+// comes here speaks for the process: others, which may fail at the same time, wait for its end.
 void report(int signal, siginfo_t* info, void* context) {
+  while (is_reported.test_and_set()) sleep(1);
   FaultFrame frame;
   frame.signal = signal;
   frame.code = info->si_code;
@@ -72,7 +75,8 @@ void report(int signal, siginfo_t* info, void* context) {
   frame.memory_exhausted = memory_is_exhausted();
   const ssize_t ignored = write(report_fd, &frame, sizeof frame);
   (void)ignored;
-  raise(signal);
+  std::signal(signal, SIG_DFL);
+  raise(signal);  // ends the process when this function returns
 }
 
 }  // namespace
@@ -90,7 +94,8 @@ void report_crashes_to(int fd) {
   have_crash_stack();
   struct sigaction action{};
   action.sa_sigaction = report;
-  action.sa_flags = static_cast<int>(SA_SIGINFO | SA_ONSTACK | SA_RESETHAND);
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+  sigfillset(&action.sa_mask);
   for (int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGSYS, SIGTRAP}) {
     sigaction(signal, &action, nullptr);
   }
