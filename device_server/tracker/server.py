@@ -25,6 +25,7 @@ from device_server.tracker.gauges import keep_gauges
 from device_server.tracker.health import health_of
 from device_server.tracker.leases import LeaseTable
 from device_server.tracker.limits import TableLimits
+from device_server.tracker.listening_clock import ListeningClock
 from device_server.tracker.servicer import TrackerServicer
 from device_server.tracker.state_file import TrackerState
 from device_server.tracker.table_state import TableChanges
@@ -61,7 +62,8 @@ async def run_tracker(
     clock, log = clock or SystemClock(), log or LineLog("tracker", style=operations.style)
     # Wall milliseconds are above any fence that an earlier tracker gave, unless time ran backwards;
     # then the fences that devices bring along when they register again are.
-    table = LeaseTable(clock, RandomIds(), limits=limits, fence=int(clock.wall_seconds() * 1000))
+    fence, listening = int(clock.wall_seconds() * 1000), ListeningClock(clock)
+    table = LeaseTable(listening, RandomIds(), limits=limits, fence=fence)
     async with AsyncExitStack() as parts:
         telemetry = parts.enter_context(
             telemetry_of(
@@ -75,7 +77,7 @@ async def run_tracker(
             table.restore(kept.load())
             save = kept.save
         rates = None if calls_per_user is None else CallRateLimit(calls_per_user, clock)
-        servicer = TrackerServicer(table, clock, log, save, rates)
+        servicer = TrackerServicer(table, listening, log, save, rates)
         server = await parts.enter_async_context(
             answering(
                 servicer.routes(),

@@ -7,6 +7,8 @@ from dataclasses import replace
 
 import pytest
 from kit.farm.in_process import CREDENTIALS, FakeRunner, Farm, Server, eventually
+from kit.farm.proxy import Proxy
+from kit.manual_clock import ManualClock
 from kit.objects.elves import Elf
 from tilefarm.digest import Digest
 from tilefarm.errors import (
@@ -55,9 +57,9 @@ def job(entry: str = "echo", artifact: bytes = CODE, data: bytes = DATA) -> RunJ
     )
 
 
-def leased(farm: Farm, tracker: Server, owner: str = "test", wait_seconds: float = 5.0) -> Lease:
+def leased(farm: Farm, tracker: Server, owner: str = "test") -> Lease:
     with TrackerClient(tracker.address, CREDENTIALS) as client:
-        lease = client.acquire(farm.target.digest, wait_seconds=wait_seconds, owner=owner)
+        lease = client.acquire(farm.target.digest, wait_seconds=60.0, owner=owner)
     assert lease is not None
     return lease
 
@@ -121,12 +123,16 @@ def test_nobody_waits_longer_than_asked(farm: Farm) -> None:
 
 
 def test_an_abandoned_lease_expires_and_the_device_refuses_its_holder(farm: Farm) -> None:
-    tracker = farm.tracker(limits=TableLimits(lease_ttl_seconds=0.3))
+    clock = ManualClock()
+    limits = TableLimits(device_ttl_seconds=100.0, lease_ttl_seconds=3.0)
+    tracker = farm.tracker(limits=limits, clock=clock)
     farm.device(tracker=tracker)
     old = leased(farm, tracker)
+    with TrackerClient(tracker.address, CREDENTIALS) as client:
+        pass_time(client, clock, 3)
+        with pytest.raises(LeaseError):
+            client.renew(old)
     new = leased(farm, tracker)
-    with TrackerClient(tracker.address, CREDENTIALS) as client, pytest.raises(LeaseError):
-        client.renew(old)
     with DeviceClient(new, CREDENTIALS) as device:
         device.ensure(BLOBS)
     with DeviceClient(old, CREDENTIALS) as device, pytest.raises(LeaseError, match="out of date"):
@@ -134,13 +140,23 @@ def test_an_abandoned_lease_expires_and_the_device_refuses_its_holder(farm: Farm
 
 
 def test_a_renewed_lease_lives_on(farm: Farm) -> None:
-    tracker = farm.tracker(limits=TableLimits(lease_ttl_seconds=0.6))
+    clock = ManualClock()
+    limits = TableLimits(device_ttl_seconds=100.0, lease_ttl_seconds=3.0)
+    tracker = farm.tracker(limits=limits, clock=clock)
     farm.device(tracker=tracker)
     lease = leased(farm, tracker)
     with TrackerClient(tracker.address, CREDENTIALS) as client:
         for _ in range(4):
+            pass_time(client, clock, 2)
             assert client.acquire(farm.target.digest, wait_seconds=0.2, owner="other") is None
             client.renew(lease)
+
+
+def pass_time(client: TrackerClient, clock: ManualClock, seconds: int) -> None:
+    """Let the tracker live for so long."""
+    for _ in range(seconds):
+        clock.advance(1.0)
+        client.states()
 
 
 @pytest.mark.parametrize("token", ["", "another"])
@@ -228,7 +244,7 @@ def test_a_runner_that_breaks_is_the_farms_fault_and_the_server_lives(farm: Farm
 
 
 def test_a_runner_that_hangs_loses_the_device_until_it_starts_anew(farm: Farm) -> None:
-    tracker = farm.tracker(limits=TableLimits(device_ttl_seconds=0.5))
+    tracker = farm.tracker(limits=TableLimits(device_ttl_seconds=3.0))
     runner = FakeRunner()
     farm.device(tracker=tracker, runner=runner)
     with (
@@ -299,15 +315,15 @@ def test_a_job_that_contradicts_its_blobs_is_refused(farm: Farm) -> None:
 
 
 def test_a_device_registers_again_when_the_tracker_starts_anew(farm: Farm) -> None:
-    tracker = farm.tracker(limits=TableLimits(device_ttl_seconds=1.0))
+    tracker = farm.tracker()
     farm.device(tracker=tracker)
     old = leased(farm, tracker)
     with DeviceClient(old, CREDENTIALS) as device:
         device.ensure(BLOBS)
         tracker.stop()
         assert isinstance(device.run(job(), request_id="r1"), Measurement)
-    again = farm.tracker(listen=tracker.address, limits=TableLimits(device_ttl_seconds=1.0))
-    new = leased(farm, again, wait_seconds=10.0)
+    again = farm.tracker(listen=tracker.address)
+    new = leased(farm, again)
     assert new.fence > old.fence
     with DeviceClient(new, CREDENTIALS) as device:
         assert isinstance(device.run(job(), request_id="r2"), Measurement)
@@ -319,7 +335,7 @@ def test_acquire_forgives_a_tracker_that_is_away_for_a_moment(farm: Farm) -> Non
     leased(farm, tracker)
     tracker.stop()
     got: list[Lease] = []
-    waiting = threading.Thread(target=lambda: got.append(leased(farm, tracker, wait_seconds=10)))
+    waiting = threading.Thread(target=lambda: got.append(leased(farm, tracker)))
     waiting.start()
     farm.tracker(listen=tracker.address)
     waiting.join(10)
@@ -350,14 +366,16 @@ def test_a_device_that_goes_away_is_lost_quickly(farm: Farm) -> None:
 
 def test_a_lost_device_is_not_leased_before_its_next_heartbeat(farm: Farm) -> None:
     tracker = farm.tracker(limits=TableLimits(device_ttl_seconds=7.5))
-    farm.device(tracker=tracker)
-    lease = leased(farm, tracker)
-    with TrackerClient(tracker.address, CREDENTIALS) as client:
-        # The first heartbeat comes with the registration, the next 1.5 s later.
+    with Proxy(tracker.address) as proxy, TrackerClient(tracker.address, CREDENTIALS) as client:
+        farm.device(settings=lambda s: replace(s, tracker=proxy.address))
+        lease = leased(farm, tracker)
+        # Both the lease and the first heartbeat follow the registration.
         eventually(lambda: client.states()[0].usage is not None)
+        proxy.cut("up")
         client.release(lease, device_lost=True)
         assert client.acquire(farm.target.digest, wait_seconds=0.0, owner="test") is None
-        assert client.acquire(farm.target.digest, wait_seconds=5.0, owner="test") is not None
+        proxy.heal()
+        assert client.acquire(farm.target.digest, wait_seconds=60.0, owner="test") is not None
 
 
 def test_two_servers_never_share_a_port_or_a_folder(farm: Farm) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 from kit.farm.in_process import CREDENTIALS, Farm, eventually
 from kit.farm.real_farm import RealFarm
 from kit.kernels.c_kernels import job
+from kit.manual_clock import ManualClock
 from tilefarm.errors import UnreachableError
 from tilefarm.lease import Lease
 from tilefarm.measurement import Measurement
@@ -53,24 +53,32 @@ def test_a_run_goes_on_and_leases_are_as_they_were(
 
 
 def test_a_lease_that_nobody_renews_has_only_the_time_that_was_left(tmp_path: Path) -> None:
-    limits = TableLimits(lease_ttl_seconds=12.0)
+    clock = ManualClock()
+    limits = TableLimits(device_ttl_seconds=100.0, lease_ttl_seconds=12.0)
     state = tmp_path / "tracker.sqlite"
     with Farm(tmp_path) as farm:
-        first = farm.tracker(state=state, limits=limits)
-        farm.device(tracker=first)
+        first = farm.tracker(state=state, limits=limits, clock=clock)
+        for name in ("sim0", "sim1"):
+            farm.device(name, tracker=first)
         with TrackerClient(first.address, CREDENTIALS) as client:
-            lease = client.acquire(farm.target.digest, wait_seconds=10.0, owner="gone")
-            assert lease is not None
-            time.sleep(9)
+            assert client.acquire(farm.target.digest, wait_seconds=60.0, owner="gone")
+            assert owners(client, clock, 9) == [{"gone"}] * 9
+            # A new lease has the time kept at once.
+            assert client.acquire(farm.target.digest, wait_seconds=60.0, owner="next")
         first.stop()
-        again = farm.tracker(listen=first.address, state=state, limits=limits)
+        clock.advance(3600.0)
+        again = farm.tracker(listen=first.address, state=state, limits=limits, clock=clock)
         with TrackerClient(again.address, CREDENTIALS) as client:
-            began = time.monotonic()
-            assert [s.owner for s in client.states()] == ["gone"]
-            next_one = client.acquire(farm.target.digest, wait_seconds=30.0, owner="next")
-        assert next_one is not None
-        # Three seconds were left, and the time is kept every two.
-        assert time.monotonic() - began < 10
+            assert owners(client, clock, 3) == [{"gone", "next"}, {"gone", "next"}, {"next"}]
+
+
+def owners(client: TrackerClient, clock: ManualClock, seconds: int) -> list[set[str]]:
+    """Who has a device after each of the next seconds."""
+    found = []
+    for _ in range(seconds):
+        clock.advance(1.0)
+        found.append({state.owner for state in client.states()} - {""})
+    return found
 
 
 def test_a_device_comes_back_to_a_tracker_that_has_forgotten_it(

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 from kit.farm.in_process import CREDENTIALS, FakeRunner, Farm, eventually
+from kit.manual_clock import ManualClock
 from kit.objects.elves import Elf
 from tilefarm.digest import Digest
 from tilefarm.errors import LeaseError
@@ -22,21 +23,25 @@ BLOBS = {Digest.of(CODE): CODE}
 
 
 def test_a_lease_that_is_not_renewed_takes_its_run_along(farm: Farm) -> None:
-    tracker = farm.tracker(limits=TableLimits(device_ttl_seconds=3.0, lease_ttl_seconds=1.0))
+    clock = ManualClock()
+    limits = TableLimits(device_ttl_seconds=10.0, lease_ttl_seconds=2.0)
+    tracker = farm.tracker(limits=limits, clock=clock)
     runner = FakeRunner(target=farm.target)
     farm.device(tracker=tracker, runner=runner)
-    with TrackerClient(tracker.address, CREDENTIALS) as client:
-        lease = client.acquire(farm.target.digest, wait_seconds=10.0, owner="driver that dies")
+    with TrackerClient(tracker.address, CREDENTIALS) as client, ThreadPoolExecutor(1) as threads:
+        lease = client.acquire(farm.target.digest, wait_seconds=60.0, owner="driver that dies")
         assert lease is not None
-        with (
-            DeviceClient(lease, CREDENTIALS) as device,
-            pytest.raises(LeaseError, match="given back or has expired"),
-        ):
-            device.run(JOB, request_id="r", blobs=BLOBS)
+        with DeviceClient(lease, CREDENTIALS) as device:
+            run = threads.submit(lambda: device.run(JOB, request_id="r", blobs=BLOBS))
+            eventually(lambda: bool(runner.seen))
+            for _ in range(2):
+                clock.advance(1.0)
+                (state,) = client.states()
+            assert state.owner == ""
+            with pytest.raises(LeaseError, match="given back or has expired"):
+                run.result()
         assert runner.release.is_set(), "it was told to stop"
-        (state,) = client.states()
-        assert state.owner == ""
-        newer = client.acquire(farm.target.digest, wait_seconds=10.0, owner="another")
+        newer = client.acquire(farm.target.digest, wait_seconds=60.0, owner="another")
         assert newer is not None
         with DeviceClient(newer, CREDENTIALS) as device:
             echo = replace(JOB, entry="echo")

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
+from tilefarm.clock import Clock
 from tilefarm.closing import Closing
 from tilefarm.digest import Digest
 from tilefarm.errors import UnreachableError
@@ -177,6 +178,7 @@ class Farm(Closing):
         calls_per_user: float | None = None,
         state: Path | None = None,
         operations: Operations = UNWATCHED,
+        clock: Clock | None = None,
     ) -> Server:
         """A tracker that answers; stopped at the end if not before."""
         return self._serving(
@@ -188,6 +190,7 @@ class Farm(Closing):
                 limits=limits,
                 calls_per_user=calls_per_user,
                 state=state,
+                clock=clock,
                 log=self.log,
                 operations=operations,
             )
