@@ -55,17 +55,20 @@ class Connection(Closing):
         """The next reply.
 
         Raises:
-            ChildSilent: it does not come in time.
+            ChildSilent: it does not come in time, nor is it there when the time is over.
             ChildGone: it will never come.
             InfraError: it is none.
         """
         return read_reply(_Incoming(self._take, time.monotonic() + within_seconds))
 
     def _take(self, count: int, deadline: float) -> bytes:
+        """So many bytes. Who was kept from looking until it was too late looks once more."""
+        is_over = False
         while len(self._unread) < count:
             left_seconds = deadline - time.monotonic()
-            if left_seconds <= 0 or not self._poll.poll(1000 * left_seconds):
+            if is_over or not self._poll.poll(1000 * max(0.0, left_seconds)):
                 raise ChildSilent
+            is_over = left_seconds <= 0
             try:
                 arrived = self._socket.recv(_MOST_NBYTES)
             except ConnectionResetError:

@@ -68,6 +68,17 @@ def test_a_child_is_waited_for_once_and_killed_in_vain_afterwards() -> None:
         assert child.wait() == 7
 
 
+def test_an_answer_is_heard_by_who_was_kept_from_listening_until_its_time_was_over() -> None:
+    with dead_child(LAST_WORDS) as child:
+        assert isinstance(child.loaded(-1.0), Fault)
+        with pytest.raises(ChildGone):
+            child.loaded(-1.0)
+    with Connection() as connection:
+        connection.theirs.sendall(b"\4\0")
+        with pytest.raises(ChildSilent):
+            connection.reply(-1.0)
+
+
 def test_who_speaks_without_end_is_silent_when_its_time_is_over() -> None:
     with Connection() as connection, ThreadPoolExecutor(1) as beside:
         theirs = connection.theirs
