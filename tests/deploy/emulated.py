@@ -26,6 +26,7 @@ import device_server
 from device_server.device import elf
 from device_server.runner.runner import Runner, RunnerLimits
 
+from .building import building
 from .deployed import DEPLOY
 
 _PREFIXES: Final[Mapping[str, str]] = {
@@ -119,11 +120,12 @@ def missing_tool(name: str) -> str:
 
 def board(name: str, folder: Path) -> Board:
     """Build the distribution for `aarch64` or `armv7l`, as a user would."""
-    subprocess.run(
-        ["/bin/sh", DEPLOY / "device" / "cross.sh", name, folder],
-        env={**os.environ, "PYTHON": sys.executable},
-        check=True,
-    )
+    with building():
+        subprocess.run(
+            ["/bin/sh", DEPLOY / "device" / "cross.sh", name, folder],
+            env={**os.environ, "PYTHON": sys.executable},
+            check=True,
+        )
     (wheel,) = folder.glob(f"tilefarm_device-*-linux_{name}.whl")
     zipfile.ZipFile(wheel).extractall(folder)
     (folder / "device_server" / "lib" / "vta-runner").chmod(0o755)

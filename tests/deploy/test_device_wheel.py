@@ -16,6 +16,7 @@ from tilefarm.trust.tls import Credentials
 
 from device_server.tracker.client import TrackerClient
 
+from .building import building
 from .deployed import DEPLOY
 
 pytestmark = pytest.mark.slow
@@ -24,10 +25,9 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
-    subprocess.run(
-        [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", folder, DEPLOY / "device"],
-        check=True,
-    )
+    pip: list[str | Path] = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps"]
+    with building():
+        subprocess.run([*pip, "-w", folder, DEPLOY / "device"], check=True)
     (built,) = folder.glob("*.whl")
     return built
 
