@@ -7,7 +7,7 @@ import contextlib
 import queue
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 from tilefarm.errors import DeviceLostError
 from tilefarm.threads import start_thread
@@ -19,14 +19,41 @@ from device_server.tenancy import Tenancy
 
 _T = TypeVar("_T")
 
+_LOOK_SECONDS: Final = 1.0
+_LATE_SECONDS: Final = 0.5
+
 
 class _Silent(Exception):
     """A call did not come back."""
 
 
-def _give_up(running: asyncio.Future[_T]) -> None:
-    if not running.done():
-        running.set_exception(_Silent())
+class _Patience:
+    """Gives a call up when its time is over, in looks. Lives in one event loop.
+
+    One that comes late has seen this process stand still, and the call with it: it counts half.
+    """
+
+    def __init__(self, running: asyncio.Future[_T], seconds: float) -> None:
+        self._running: asyncio.Future[Any] = running
+        self._left_seconds = seconds
+        self._loop = running.get_loop()
+        self._wait()
+
+    def cancel(self) -> None:
+        self._timer.cancel()
+
+    def _wait(self) -> None:
+        self._look_seconds = min(self._left_seconds, _LOOK_SECONDS)
+        self._began = self._loop.time()
+        self._timer = self._loop.call_later(self._look_seconds, self._look)
+
+    def _look(self) -> None:
+        is_late = self._loop.time() - self._began > self._look_seconds + _LATE_SECONDS
+        self._left_seconds -= self._look_seconds / 2 if is_late else self._look_seconds
+        if self._left_seconds > 0:
+            self._wait()
+        elif not self._running.done():
+            self._running.set_exception(_Silent())
 
 
 class RunnerThread:
@@ -88,7 +115,7 @@ class RunnerThread:
             raise DeviceLostError(f"device {self._device} {self._condition.hung}")
         running = self._begin(work)
         allowed_seconds = within_seconds + self._grace_seconds
-        patience = running.get_loop().call_later(allowed_seconds, _give_up, running)
+        patience = _Patience(running, allowed_seconds)
         try:
             with self.counters.busy():
                 return await running

@@ -3,6 +3,7 @@
 it computes                                  its processor time counts
 it sleeps                                    so does the time in which it does nothing else
 it is stopped, or waits for a processor      neither, but not for ever: nobody knows its fault
+nobody looks, as all here are stopped        that is a moment
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Final
 from tilefarm.process_state import ASLEEP, process_state
 
 _LOOK_SECONDS: Final = 0.2
+_LONGEST_LOOK_SECONDS: Final = 0.5
 PATIENCE: Final = 20.0
 """So many times the limit, on the clock: a machine that gives less of a processor is not well."""
 
@@ -35,20 +37,21 @@ def overdue(pipe: Connection, pid: int, seconds: float) -> Overdue | None:
         pid: a child that was not waited for.
         seconds: that it may compute, or sleep on end.
     """
-    before = process_state(pid).seconds
-    began = active = time.monotonic()
-    spent = before
+    before = spent = process_state(pid).seconds
+    looked = time.monotonic()
+    waited = slept = 0.0
     while not pipe.poll(min(seconds, _LOOK_SECONDS)):
         now, earlier = time.monotonic(), spent
+        passed, looked = min(now - looked, _LONGEST_LOOK_SECONDS), now
         state = process_state(pid)
         spent = state.seconds
+        waited += passed
+        slept = slept + passed if state.does == ASLEEP and spent == earlier else 0.0
         if spent - before >= seconds:
             return Overdue(f"no answer within {seconds:g} s of processor time", True)
-        if state.does != ASLEEP or spent > earlier:
-            active = now
-        if now - active >= seconds:
+        if slept >= seconds:
             return Overdue(f"no answer, and asleep for {seconds:g} s", True)
-        if now - began >= PATIENCE * seconds:
-            got = f"{spent - before:.1f} s of a processor in {now - began:.0f} s"
+        if waited >= PATIENCE * seconds:
+            got = f"{spent - before:.1f} s of a processor in {waited:.0f} s"
             return Overdue(f"it got {got}", False)
     return None

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
+from types import SimpleNamespace
 
 import pytest
 
@@ -20,12 +21,14 @@ SLEEPS = "time.sleep(1000)"
 
 
 @contextmanager
-def child(does: str) -> Iterator[tuple[Connection, subprocess.Popen[bytes]]]:
+def child(
+    does: str, stdin: int | None = None
+) -> Iterator[tuple[Connection, subprocess.Popen[bytes]]]:
     """A process that does this, and what it answers with."""
     ours, theirs = socket.socketpair()
     text = f"import sys, time; from multiprocessing.connection import Connection\n{does}"
     words = [sys.executable, "-c", text, str(theirs.fileno())]
-    with subprocess.Popen(words, pass_fds=[theirs.fileno()]) as process:
+    with subprocess.Popen(words, pass_fds=[theirs.fileno()], stdin=stdin) as process:
         theirs.close()
         try:
             yield Connection(ours.detach()), process
@@ -65,3 +68,23 @@ def test_who_sleeps_now_and_then_has_not(monkeypatch: pytest.MonkeyPatch) -> Non
         late = overdue(pipe, it.pid, 1.5)
     assert late is not None
     assert "asleep" not in late.why
+
+
+def test_who_was_waited_for_by_somebody_who_was_stopped_has_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Both were stopped for an hour, and then it answers."""
+    with child(f"sys.stdin.read(1)\n{ANSWERS}", stdin=subprocess.PIPE) as (pipe, process):
+        times = iter([0.0, 0.2, 0.4])
+
+        def seconds() -> float:
+            if (now := next(times, None)) is not None:
+                return now
+            assert process.stdin is not None
+            process.stdin.close()
+            return 3600.0
+
+        clock = SimpleNamespace(monotonic=seconds)
+        monkeypatch.setattr("driver.farm.compiling.time_limit.time", clock)
+        late = overdue(pipe, process.pid, 60.0)
+    assert late is None
