@@ -86,7 +86,7 @@ def test_a_board_serves_without_numpy(programs: Path, tmp_path: Path) -> None:
         ) as device,
         TrackerClient(tracker, Credentials(token=token.read_text().strip())) as client,
     ):
-        lease = client.acquire(TARGETS["sim"].digest, wait_seconds=20.0, owner="test")
+        lease = client.acquire(TARGETS["sim"].digest, wait_seconds=60.0, owner="test")
         assert lease is not None
         assert lease.device.address == device
 

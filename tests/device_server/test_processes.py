@@ -59,7 +59,7 @@ def test_a_device_registers_serves_and_takes_its_leave(tmp_path: Path) -> None:
         TrackerClient(tracker, CREDENTIALS) as client,
     ):
         target = TARGETS["sim"].digest
-        lease = client.acquire(target, wait_seconds=10.0, owner="test")
+        lease = client.acquire(target, wait_seconds=60.0, owner="test")
         assert lease is not None
         assert lease.device.address == address
         with DeviceClient(lease, CREDENTIALS) as leased:

@@ -43,7 +43,7 @@ def place(tmp_path: Path) -> Iterator[Place]:
         process(DEVICE, address, str(tmp_path)) as (device, _),
         TrackerClient(address, CREDENTIALS) as tracker,
     ):
-        lease = tracker.acquire(TARGETS["sim"].digest, wait_seconds=10.0, owner="test")
+        lease = tracker.acquire(TARGETS["sim"].digest, wait_seconds=60.0, owner="test")
         assert lease is not None
         with DeviceClient(lease, CREDENTIALS) as client:
             client.ensure(blobs())

@@ -34,7 +34,7 @@ JOB = RunJob(artifact=Digest.of(CODE), entry="echo", buffers=())
 
 def leased(farm: Farm, tracker: Server) -> Lease:
     with TrackerClient(tracker.address, CREDENTIALS) as client:
-        lease = client.acquire(farm.target.digest, wait_seconds=5.0, owner="test")
+        lease = client.acquire(farm.target.digest, wait_seconds=60.0, owner="test")
     assert lease is not None
     return lease
 
@@ -46,7 +46,7 @@ def test_of_two_devices_of_one_name_the_living_one_stays(farm: Farm) -> None:
     second = farm.device(
         tracker=tracker, settings=lambda s: replace(s, folder=farm.folder / "other")
     )
-    error = second.ended_with(10)
+    error = second.ended_with(60)
     assert isinstance(error, SettingsError)
     assert f"'sim0' is taken by a living device at {first.address}" in error.what
     assert "a name of its own" in error.hint
@@ -127,7 +127,7 @@ def test_a_restarted_tracker_knows_devices_leases_and_who_is_out(farm: Farm) -> 
         assert client.states()[0].draining == "for repair"
         assert client.acquire(farm.target.digest, wait_seconds=0.0, owner="x") is None
         client.readmit("a")
-        lease = client.acquire(farm.target.digest, wait_seconds=5.0, owner="x")
+        lease = client.acquire(farm.target.digest, wait_seconds=60.0, owner="x")
     assert lease is not None
     assert lease.fence > first.fence
 
@@ -156,7 +156,7 @@ def test_a_higher_priority_is_served_first_and_the_line_can_be_seen(farm: Farm) 
     def wait(owner: str, priority: int) -> None:
         with TrackerClient(tracker.address, CREDENTIALS) as client:
             lease = client.acquire(
-                farm.target.digest, wait_seconds=10.0, owner=owner, priority=priority
+                farm.target.digest, wait_seconds=60.0, owner=owner, priority=priority
             )
             served.append(owner)
             assert lease is not None
@@ -175,7 +175,7 @@ def test_a_higher_priority_is_served_first_and_the_line_can_be_seen(farm: Farm) 
         assert [waiting.owner for waiting in client.overview().waiting] == ["high", "low"]
         client.release(first)
     for thread in threads:
-        thread.join(10)
+        thread.join(60)
     assert served == ["high", "low"]
 
 

@@ -90,7 +90,7 @@ class Scene:
         eventually(lambda: len(self.admin.states()) == 1)
 
     def lease(self, client: TrackerClient | None = None, owner: str = "holder") -> Lease:
-        got = (client or self.admin).acquire(self.farm.target.digest, wait_seconds=20, owner=owner)
+        got = (client or self.admin).acquire(self.farm.target.digest, wait_seconds=60, owner=owner)
         assert got is not None
         return got
 

@@ -39,7 +39,7 @@ def proxy() -> Iterator[Proxy]:
 @pytest.fixture
 def client(proxy: Proxy) -> Iterator[socket.socket]:
     host, _, port = proxy.address.rpartition(":")
-    with socket.create_connection((host, int(port)), timeout=10) as connected:
+    with socket.create_connection((host, int(port)), timeout=60) as connected:
         yield connected
 
 

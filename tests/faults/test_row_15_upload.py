@@ -37,7 +37,7 @@ def scene(farm: Farm) -> Iterator[tuple[Lease, Proxy]]:
     tracker = farm.tracker()
     device = farm.device(tracker=tracker)
     with TrackerClient(tracker.address, CREDENTIALS) as client:
-        lease = client.acquire(farm.target.digest, wait_seconds=5.0, owner="test")
+        lease = client.acquire(farm.target.digest, wait_seconds=60.0, owner="test")
     assert lease is not None
     with Proxy(device.address) as proxy:
         yield replace(lease, device=replace(lease.device, address=proxy.address)), proxy

@@ -39,7 +39,7 @@ def tracker(farm: Farm) -> Server:
 
 def leased(farm: Farm, tracker: Server) -> Lease:
     with TrackerClient(tracker.address, CREDENTIALS) as client:
-        lease = client.acquire(farm.target.digest, wait_seconds=5.0, owner="test")
+        lease = client.acquire(farm.target.digest, wait_seconds=60.0, owner="test")
     assert lease is not None
     return lease
 
@@ -75,7 +75,7 @@ def test_a_tracker_refuses_a_device_which_then_gives_up(
     farm: Farm, tracker: Server, monkeypatch: pytest.MonkeyPatch, theirs: Version
 ) -> None:
     speak(monkeypatch, *announcement(theirs))
-    error = farm.device(tracker=tracker).ended_with(10)
+    error = farm.device(tracker=tracker).ended_with(60)
     assert isinstance(error, VersionError)
     assert says_both(error, theirs)
 

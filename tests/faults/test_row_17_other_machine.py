@@ -40,7 +40,7 @@ def test_what_a_cross_compiler_links_is_refused(
     tracker = farm.tracker()
     farm.device(tracker=tracker, runner=runner)
     with TrackerClient(tracker.address, CREDENTIALS) as client:
-        lease = client.acquire(farm.target.digest, wait_seconds=5.0, owner="test")
+        lease = client.acquire(farm.target.digest, wait_seconds=60.0, owner="test")
     assert lease is not None
     with DeviceClient(lease, CREDENTIALS) as device:
         device.ensure({job.artifact: code})

@@ -14,7 +14,7 @@ from tilefarm.trust.tls import Credentials
 
 
 def told(
-    address: str, seconds: float = 5.0, lost: type[DeviceLostError] = DeviceLostError
+    address: str, seconds: float = 60.0, lost: type[DeviceLostError] = DeviceLostError
 ) -> DeviceLostError:
     caller = Caller(address, Credentials(token="t"), peer="device d", lost=lost)
     with pytest.raises(DeviceLostError, match=r"device d at .* does not answer: ") as silent:

@@ -27,7 +27,7 @@ class Site:
     def connect(self) -> socket.socket:
         """The far end of a new connection."""
         address = (self._host, self.port)
-        far = self._owned.enter_context(socket.create_connection(address, timeout=5))
+        far = self._owned.enter_context(socket.create_connection(address, timeout=60))
         self._owned.enter_context(self._listener.accept()[0])
         return far
 

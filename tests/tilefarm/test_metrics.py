@@ -42,7 +42,7 @@ class Said:
 def page(address: str, context: ssl.SSLContext | None = None) -> str:
     scheme = "https" if context else "http"
     with urllib.request.urlopen(
-        f"{scheme}://{address}/metrics", context=context, timeout=10
+        f"{scheme}://{address}/metrics", context=context, timeout=60
     ) as answer:
         return str(answer.read().decode())
 
@@ -121,7 +121,7 @@ def test_silent_readers_hold_up_neither_the_page_nor_its_end(
             address = log.address.replace("0.0.0.0", "127.0.0.1")
             host, _, port = address.rpartition(":")
             for _ in range(40):
-                stranger = socket.create_connection((host, int(port)), timeout=10)
+                stranger = socket.create_connection((host, int(port)), timeout=60)
                 owned.enter_context(stranger).sendall(said)
             assert "tilefarm_waiting_clients" in page(address, context)
         assert stranger.fileno() >= 0, "they stay until after the end"

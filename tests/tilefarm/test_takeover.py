@@ -28,7 +28,7 @@ def listener(owned: ExitStack, port: int = 0, *, sharing: bool = True) -> socket
 def arrived(owned: ExitStack, port: int, listeners: list[socket.socket]) -> list[int]:
     """How many of 32 connections each gets."""
     for _ in range(32):
-        owned.enter_context(socket.create_connection(("127.0.0.1", port), timeout=5))
+        owned.enter_context(socket.create_connection(("127.0.0.1", port), timeout=60))
     return [accepted(owned, one) for one in listeners]
 
 

@@ -400,16 +400,16 @@ def test_a_value_that_nobody_computes_is_found_by_bounds() -> None:
 
 
 def test_sampling_and_completing_are_fast() -> None:
-    """Generous limits: a tenth of them is usual on an idle machine."""
+    """Of processor time, which others on the machine cannot take; a tenth of it is usual."""
     space = conv_like_space(h=60, w=72, co=32, ci=32, kernel=5)
     sampler, rng = Sampler(space), np.random.default_rng(0)
     sampler.draw(1, rng)
-    began = time.perf_counter()
+    began = time.thread_time()
     points = sampler.sample(200, rng)
-    sampled = time.perf_counter()
+    sampled = time.thread_time()
     for point in points:
         sampler.complete(point)
-    completed = time.perf_counter()
+    completed = time.thread_time()
     assert len(points) == 200
     assert sampled - began < 1.0
     assert (completed - sampled) / len(points) < 2e-3

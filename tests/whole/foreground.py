@@ -61,7 +61,7 @@ class Command:
 
     def survivors(self) -> set[int]:
         """Processes below it that still live, after they had a moment to end."""
-        deadline = time.monotonic() + 8
+        deadline = time.monotonic() + 60
         while (alive := set(filter(lives, self.seen))) and time.monotonic() < deadline:
             time.sleep(0.1)
         return alive

@@ -340,7 +340,7 @@ def slow_disk(monkeypatch: pytest.MonkeyPatch) -> tuple[threading.Event, threadi
 
     def slow(path: Path, data: bytes) -> int:
         begun.set()
-        assert goes_on.wait(10.0)
+        assert goes_on.wait(60.0)
         return write_bytes(path, data)
 
     monkeypatch.setattr(Path, "write_bytes", slow)
@@ -354,7 +354,7 @@ def test_nobody_waits_for_a_blob_that_is_written_and_its_room_is_taken(
     limits = StoreLimits(total_nbytes=10)
     with BlobStore(tmp_path, limits) as store, ThreadPoolExecutor(1) as thread:
         putting = thread.submit(store.put, b"six666")
-        assert begun.wait(10.0)
+        assert begun.wait(60.0)
         try:
             assert store.missing([Digest.of(b"six666")]) == (Digest.of(b"six666"),)
             with pytest.raises(CapacityError):

@@ -48,7 +48,7 @@ def leased(farm: Farm) -> Lease:
     tracker = farm.tracker()
     farm.device(tracker=tracker)
     with TrackerClient(tracker.address, CREDENTIALS) as client:
-        lease = client.acquire(farm.target.digest, wait_seconds=5.0, owner="test")
+        lease = client.acquire(farm.target.digest, wait_seconds=60.0, owner="test")
     assert lease is not None
     return lease
 
@@ -131,7 +131,7 @@ def test_the_same_request_is_answered_and_not_run_again(farm: Farm) -> None:
     tracker, runner = farm.tracker(), FakeRunner()
     farm.device(tracker=tracker, runner=runner)
     with TrackerClient(tracker.address, CREDENTIALS) as told:
-        lease = told.acquire(farm.target.digest, wait_seconds=5.0, owner="test")
+        lease = told.acquire(farm.target.digest, wait_seconds=60.0, owner="test")
     assert lease is not None
     for _ in range(2):  # As after a reply that was lost: another client knows of no blob.
         with DeviceClient(lease, CREDENTIALS) as client:
@@ -182,7 +182,7 @@ def test_a_store_that_is_full_says_so(farm: Farm) -> None:
     limits = StoreLimits(total_nbytes=len(CODE) + 10)
     farm.device(tracker=tracker, settings=lambda s: replace(s, limits=limits))
     with TrackerClient(tracker.address, CREDENTIALS) as told:
-        lease = told.acquire(farm.target.digest, wait_seconds=5.0, owner="test")
+        lease = told.acquire(farm.target.digest, wait_seconds=60.0, owner="test")
     assert lease is not None
     with DeviceClient(lease, CREDENTIALS) as client, pytest.raises(CapacityError):
         client.run(job(LARGE[:1000]), request_id="r1", blobs=blobs(LARGE[:1000]))

@@ -149,9 +149,9 @@ def test_mutants_of_what_a_compiler_links_are_judged_soon(
     while time.monotonic() < until:
         mutants += 1
         mutant = damaged_words(damaged_bytes(sound, rng) if mutants % 2 else sound, rng)
-        begin = time.monotonic()
+        begin = time.thread_time()
         verdict = rejection(mutant, machine)
-        slowest = max(slowest, time.monotonic() - begin)
+        slowest = max(slowest, time.thread_time() - begin)
         assert verdict != ""
         taken += verdict is None
     with capsys.disabled():

@@ -17,7 +17,7 @@ BITS = b"bits of a board"
 DIGEST = Digest.of(BITS).hex
 
 
-def sh(script: str, seconds: float = 10.0) -> Hook:
+def sh(script: str, seconds: float = 60.0) -> Hook:
     return Hook(name="test", command=("/bin/sh", "-c", script), seconds=seconds)
 
 

@@ -53,7 +53,7 @@ def test_a_check_that_waits_for_its_turn_ends_with_its_lease(farm: Farm) -> None
     runner = FakeRunner(target=farm.target)
     farm.device(tracker=tracker, runner=runner)
     with TrackerClient(tracker.address, CREDENTIALS) as client, ThreadPoolExecutor(2) as threads:
-        lease = client.acquire(farm.target.digest, wait_seconds=10.0, owner="driver")
+        lease = client.acquire(farm.target.digest, wait_seconds=60.0, owner="driver")
         assert lease is not None
         with DeviceClient(lease, CREDENTIALS) as device, DeviceClient(lease, CREDENTIALS) as other:
             run = threads.submit(lambda: device.run(JOB, request_id="r", blobs=BLOBS))

@@ -26,7 +26,7 @@ JOB = RunJob(artifact=Digest.of(CODE), entry="crash", buffers=BUFFERS)
 
 
 def crash(farm: Farm, client: TrackerClient, times: int) -> None:
-    lease = client.acquire(farm.target.digest, wait_seconds=10.0, owner="test")
+    lease = client.acquire(farm.target.digest, wait_seconds=60.0, owner="test")
     assert lease is not None
     with DeviceClient(lease, CREDENTIALS) as device:
         device.ensure(BLOBS)

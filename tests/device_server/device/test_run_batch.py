@@ -60,7 +60,7 @@ def leased(farm: Farm, runner: FakeRunner) -> Lease:
     tracker = farm.tracker()
     farm.device(tracker=tracker, runner=runner)
     with TrackerClient(tracker.address, CREDENTIALS) as told:
-        lease = told.acquire(farm.target.digest, wait_seconds=5.0, owner="test")
+        lease = told.acquire(farm.target.digest, wait_seconds=60.0, owner="test")
     assert lease is not None
     return lease
 

@@ -79,7 +79,7 @@ class Tenants:
         """A user's client of the device, under a new lease."""
         with TrackerClient(self.tracker.address, Credentials(token=user)) as tracker:
             self.lease = tracker.acquire(
-                self.farm.target.digest, wait_seconds=10.0, owner=f"{user}'s net"
+                self.farm.target.digest, wait_seconds=60.0, owner=f"{user}'s net"
             )
         assert self.lease is not None
         return DeviceClient(self.lease, Credentials(token=user))

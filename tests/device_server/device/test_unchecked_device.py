@@ -67,7 +67,7 @@ def test_one_that_cannot_be_checked_at_the_start_spoils_no_lease(farm: Farm) -> 
     tracker = farm.tracker(limits=LIMITS)
     first = farm.device(tracker=tracker, runner=FlakyRunner(kernel=KERNEL))
     with TrackerClient(tracker.address, CREDENTIALS) as client:
-        lease = client.acquire(farm.target.digest, wait_seconds=10.0, owner="test")
+        lease = client.acquire(farm.target.digest, wait_seconds=60.0, owner="test")
         assert lease is not None
         with DeviceClient(lease, CREDENTIALS) as device:
             device.ensure(BLOBS)
@@ -78,7 +78,7 @@ def test_one_that_cannot_be_checked_at_the_start_spoils_no_lease(farm: Farm) -> 
         farm.device(tracker=tracker, runner=FlakyRunner(kernel=KERNEL, full=True))
     farm.device(tracker=tracker, runner=FlakyRunner(kernel=KERNEL))
     with TrackerClient(tracker.address, CREDENTIALS) as client:
-        again = client.acquire(farm.target.digest, wait_seconds=10.0, owner="test")
+        again = client.acquire(farm.target.digest, wait_seconds=60.0, owner="test")
         assert again is not None
         with DeviceClient(again, CREDENTIALS) as device:
             assert device.capabilities().spoiled_fence == 0

@@ -133,7 +133,7 @@ def test_it_says_so_too_when_it_was_the_self_test_that_found_it_wrong(farm: Farm
 
     def leased() -> Lease:
         with TrackerClient(tracker.address, CREDENTIALS) as client:
-            lease = client.acquire(farm.target.digest, wait_seconds=10.0, owner="test")
+            lease = client.acquire(farm.target.digest, wait_seconds=60.0, owner="test")
             assert lease is not None
             return lease
 
@@ -199,13 +199,13 @@ def test_a_board_that_hangs_is_switched_off_and_on_and_its_server_ends(
     )
     assert done() == ["bits"]
     with TrackerClient(tracker.address, CREDENTIALS) as client:
-        lease = client.acquire(farm.target.digest, wait_seconds=10.0, owner="test")
+        lease = client.acquire(farm.target.digest, wait_seconds=60.0, owner="test")
     assert lease is not None
     with DeviceClient(lease, CREDENTIALS) as device:
         device.ensure(BLOBS)
         with pytest.raises(DeviceLostError):
             device.run(replace(job("stuck"), timeout_seconds=0.1), request_id="r")
-    ended = server.ended_with(10.0)
+    ended = server.ended_with(60.0)
     assert isinstance(ended, DeviceLostError)
     assert "its power was cut and is on again" in ended.what
     runner.release.set()
@@ -223,7 +223,7 @@ def test_a_board_that_hangs_in_a_check_after_a_rest_is_switched_off_and_on(
     )
     monkeypatch.setattr(Canary, "timeout_seconds", 0.1)
     with TrackerClient(tracker.address, CREDENTIALS) as client:
-        lease = client.acquire(farm.target.digest, wait_seconds=10.0, owner="test")
+        lease = client.acquire(farm.target.digest, wait_seconds=60.0, owner="test")
     assert lease is not None
     with DeviceClient(lease, CREDENTIALS) as device:
         device.ensure(BLOBS)
@@ -232,7 +232,7 @@ def test_a_board_that_hangs_in_a_check_after_a_rest_is_switched_off_and_on(
         with pytest.raises(SuspectError):
             device.confirm()
         runner.hangs = True
-    ended = server.ended_with(10.0)
+    ended = server.ended_with(60.0)
     assert isinstance(ended, DeviceLostError)
     assert "its power was cut and is on again" in ended.what
     assert (tmp_path / "log").read_text() == "off on\n"
@@ -244,7 +244,7 @@ def test_a_hook_that_fails_leaves_the_board_hanging_and_is_told(farm: Farm) -> N
     hooks = Hooks(power_cycle=sh("power_cycle", "echo no relay; exit 1"))
     farm.device(tracker=tracker, runner=runner, settings=lambda s: replace(watched(s), hooks=hooks))
     with TrackerClient(tracker.address, CREDENTIALS) as client:
-        lease = client.acquire(farm.target.digest, wait_seconds=10.0, owner="test")
+        lease = client.acquire(farm.target.digest, wait_seconds=60.0, owner="test")
         assert lease is not None
         with DeviceClient(lease, CREDENTIALS) as device:
             device.ensure(BLOBS)

@@ -408,7 +408,7 @@ def test_an_accelerator_ends_with_its_tenancy(
     if own_run_between:
         measured(runner.run(job, blobs.path))
     tenancy.end("it was given back")
-    assert accelerator.wait(5.0) is not None
+    assert accelerator.wait(60.0) is not None
     last = Tenancy(lease="two", fence=2)
     measured(runner.run(job, blobs.path, last))
     assert accelerator_of(runner).pid != accelerator.pid
@@ -432,7 +432,7 @@ def test_an_accelerator_that_died_meanwhile_is_no_fault_of_the_next_kernel(
     measured(runner.run(dense_job(blobs, compiled["good"]), blobs.path))
     accelerator = accelerator_of(runner)
     os.kill(accelerator.pid, signal.SIGKILL)
-    assert accelerator.wait(5.0) is not None
+    assert accelerator.wait(60.0) is not None
     idle = bad_job(compiled["bad"], "takes_a_tenth_of_a_second")
     measured(runner.run(idle, blobs.path))
 
@@ -492,7 +492,7 @@ def test_a_killed_server_leaves_no_child(blobs: Blobs, compiled: dict[str, Diges
             assert len(alive) == 3
             server.kill()
             for process in alive:
-                ended, _, _ = select.select([process], [], [], 10)
+                ended, _, _ = select.select([process], [], [], 60)
                 assert ended
 
 

@@ -28,7 +28,7 @@ from device_server.runner.runner import Runner
 from device_server.runner.zygote import RunnerLimits, Zygote
 from device_server.vta.library.native import find_executable, find_library
 
-SECONDS = 10.0
+SECONDS = 60.0
 
 CHILDLESS = """
 import os, struct, sys

@@ -55,7 +55,7 @@ def too_large(address: str, path: str, message: bytes, metadata: Any = KNOWN) ->
     with grpc.insecure_channel(address) as channel:
         send = cast(Callable[..., Any], channel.unary_unary(path, bytes, bytes))
         with pytest.raises(grpc.RpcError) as error:
-            send(message, timeout=10.0, metadata=metadata)
+            send(message, timeout=60.0, metadata=metadata)
     assert cast(grpc.Call, error.value).code() is grpc.StatusCode.RESOURCE_EXHAUSTED
     return Found("refused: RESOURCE_EXHAUSTED", "who asks")
 

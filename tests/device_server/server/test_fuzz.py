@@ -124,7 +124,7 @@ class Target:
 
 def _lease(tracker: Server, farm: Farm) -> Lease:
     with TrackerClient(tracker.address, CREDENTIALS) as client:
-        lease = client.acquire(farm.target.digest, wait_seconds=5.0, owner="fuzz")
+        lease = client.acquire(farm.target.digest, wait_seconds=60.0, owner="fuzz")
     assert lease is not None
     return lease
 

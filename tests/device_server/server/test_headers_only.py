@@ -70,7 +70,7 @@ def test_a_call_that_ends_without_a_message_is_told_so(tracker: Server) -> None:
     with grpc.insecure_channel(tracker.address) as channel:
         ask = channel.stream_unary(methods.LIST_DEVICES.path, bytes, bytes)
         with pytest.raises(grpc.RpcError) as refused:
-            ask(iter(()), timeout=10, metadata=authorization(TOKEN))
+            ask(iter(()), timeout=60, metadata=authorization(TOKEN))
     failure = cast(grpc.Call, refused.value)
     assert failure.code() is grpc.StatusCode.INVALID_ARGUMENT
     assert failure.details() == "ListDevices without a message"
@@ -92,7 +92,7 @@ def test_whoever_watches_without_a_token_takes_no_place_of_others(tracker: Serve
                 assert watch.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
                 refused += 1
         assert refused == 80 - 64
-        stub.Check(health_pb2.HealthCheckRequest(), timeout=10)
+        stub.Check(health_pb2.HealthCheckRequest(), timeout=60)
         served(tracker.address)
 
 

@@ -46,14 +46,14 @@ def told_by_the_stub(address: str, service: str) -> int:
     """What the package's own client hears."""
     with grpc.insecure_channel(address) as channel:
         request = health_pb2.HealthCheckRequest(service=service)
-        answer = health_pb2_grpc.HealthStub(channel).Check(request, timeout=10)
+        answer = health_pb2_grpc.HealthStub(channel).Check(request, timeout=60)
     return int(answer.status)
 
 
 def page(farm: Farm, number: int) -> str:
     """What Prometheus reads from the server that was started as that one."""
     places = [str(fields["address"]) for event, fields in farm.events if event == "metrics"]
-    with urllib.request.urlopen(f"http://{places[number]}/metrics", timeout=10) as answer:
+    with urllib.request.urlopen(f"http://{places[number]}/metrics", timeout=60) as answer:
         return str(answer.read().decode())
 
 
@@ -90,7 +90,7 @@ def test_nonsense_is_no_question(tracker: Server, content: bytes) -> None:
     with grpc.insecure_channel(tracker.address) as channel:
         ask = channel.unary_unary(check_method().path, bytes, bytes)
         with pytest.raises(grpc.RpcError) as refused:
-            ask(content, timeout=10)
+            ask(content, timeout=60)
     assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
 
 
@@ -146,14 +146,14 @@ def test_tools_on_this_machine_see_the_services(tracker: Server) -> None:
     with grpc.insecure_channel(tracker.address) as channel:
         stub = reflection_pb2_grpc.ServerReflectionStub(channel)
         request = reflection_pb2.ServerReflectionRequest(list_services="")
-        (answer,) = stub.ServerReflectionInfo(iter([request]), timeout=10)
+        (answer,) = stub.ServerReflectionInfo(iter([request]), timeout=60)
     names = {service.name for service in answer.list_services_response.service}
     assert names >= {methods.TRACKER, health.SERVICE}
 
 
 def test_what_servers_do_is_counted(farm: Farm, tracker: Server) -> None:
     with TrackerClient(tracker.address, CREDENTIALS) as client:
-        lease = client.acquire(farm.target.digest, wait_seconds=5.0, owner="test")
+        lease = client.acquire(farm.target.digest, wait_seconds=60.0, owner="test")
         assert lease is not None
         with DeviceClient(lease, CREDENTIALS) as device:
             device.ensure({Digest.of(CODE): CODE})
@@ -186,7 +186,7 @@ def test_what_servers_do_is_counted(farm: Farm, tracker: Server) -> None:
 
 def test_no_log_line_holds_a_secret(farm: Farm, tracker: Server) -> None:
     with TrackerClient(tracker.address, CREDENTIALS) as client:
-        lease = client.acquire(farm.target.digest, wait_seconds=5.0, owner="test")
+        lease = client.acquire(farm.target.digest, wait_seconds=60.0, owner="test")
         assert lease is not None
         with DeviceClient(lease, CREDENTIALS) as device:
             device.ensure({Digest.of(CODE): CODE})

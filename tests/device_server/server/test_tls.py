@@ -108,7 +108,7 @@ def test_a_device_with_a_revoked_certificate_gives_up(place: Place, tmp_path: Pa
     place.farm.security = place.parties.security(hub, revoked=file)
     tracker = place.farm.tracker()
     place.farm.credentials = place.parties.credentials(folder)
-    error = place.farm.device("sim0", tracker=tracker).ended_with(10)
+    error = place.farm.device("sim0", tracker=tracker).ended_with(60)
     assert isinstance(error, CertificateError)
     assert "sim0 (device) was revoked" in error.what
 
@@ -116,7 +116,7 @@ def test_a_device_with_a_revoked_certificate_gives_up(place: Place, tmp_path: Pa
 def test_a_job_runs_and_the_audit_says_whose_it_was(place: Place) -> None:
     device(place)
     with TrackerClient(place.tracker.address, place.ann) as client:
-        lease = client.acquire(place.farm.target.digest, wait_seconds=5.0, owner="test")
+        lease = client.acquire(place.farm.target.digest, wait_seconds=60.0, owner="test")
         assert lease is not None
         with DeviceClient(lease, place.ann) as leased:
             leased.ensure({Digest.of(CODE): CODE})
@@ -153,7 +153,7 @@ def test_a_device_speaks_of_itself_only(place: Place) -> None:
     folder = place.parties.issue(FarmRole.DEVICE, "sim0")
     place.farm.security = place.parties.security(folder)
     place.farm.credentials = place.parties.credentials(folder)
-    error = place.farm.device("sim1", tracker=place.tracker).ended_with(10)
+    error = place.farm.device("sim1", tracker=place.tracker).ended_with(60)
     assert isinstance(error, ForbiddenError)
     assert "sim0 (device) is not the device sim1" in error.what
     assert "--name" in error.hint

@@ -59,7 +59,7 @@ def test_a_client_comes_again_when_it_was_told_and_not_after_its_time(farm: Farm
     farm.device("b", tracker=tracker)
     clock = GivingBack()
     with TrackerClient(tracker.address, CREDENTIALS, clock=clock) as client:
-        first = client.acquire(farm.target.digest, wait_seconds=10.0, owner="x")
+        first = client.acquire(farm.target.digest, wait_seconds=60.0, owner="x")
         assert first is not None
         with pytest.raises(BusyError, match="x holds 1 lease already"):
             client.acquire(farm.target.digest, wait_seconds=0.5, owner="x")
@@ -73,7 +73,7 @@ def test_who_lends_is_asked_for_a_device_that_is_taken_out_of_service(farm: Farm
     tracker = farm.tracker()
     farm.device("sim0", tracker=tracker)
     with TrackerClient(tracker.address, CREDENTIALS) as client:
-        held = client.acquire(farm.target.digest, wait_seconds=10.0, owner="x")
+        held = client.acquire(farm.target.digest, wait_seconds=60.0, owner="x")
         assert held is not None
         client.drain("sim0", "new power supply")
         assert client.renew(held, lends=True) == 0.0
@@ -87,7 +87,7 @@ def test_who_lends_hears_that_a_device_is_wanted_and_for_whom_it_is_given_back(f
     tracker = farm.tracker(limits=limits)
     farm.device("a", tracker=tracker)
     with TrackerClient(tracker.address, CREDENTIALS) as client, ThreadPoolExecutor(1) as later:
-        held = client.acquire(farm.target.digest, wait_seconds=10.0, owner="x", job="one")
+        held = client.acquire(farm.target.digest, wait_seconds=60.0, owner="x", job="one")
         assert held is not None
         assert client.renew(held, lends=True) is None, "nobody waits"
         other = later.submit(

@@ -347,7 +347,7 @@ class Forgetful(StandInDevices):
     def _run(self, code: bytes, job: RunJob) -> Measurement:
         if len(self._leases) == 1:
             super().release(self._leases[0])
-            assert self._leased_anew.wait(20)
+            assert self._leased_anew.wait(60)
             raise DeviceLostError("the lease is unknown")
         return cycles_of_tile(code, job)
 

@@ -156,7 +156,7 @@ def test_top_says_who_uses_what(
     farm: Farm, tracker: Server, token: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with TrackerClient(tracker.address, CREDENTIALS) as client:
-        client.acquire(farm.target.digest, wait_seconds=5.0, owner="[bold]resnet8")
+        client.acquire(farm.target.digest, wait_seconds=60.0, owner="[bold]resnet8")
     top = ("top", "--tracker", tracker.address, "--token-file", token)
     text = said(capsys, *top, "--once")
     assert "1 device: 1 in use, 0 out of service; 0 waiting" in text
@@ -262,7 +262,7 @@ def test_a_run_asks_for_labels_and_hears_why_there_is_no_device(
     fitting = Leases(remote, farm.target, owner="a", labels=(("board", "de10"),))
     other = Leases(remote, farm.target, owner="b", labels=(("board", "pynq"),))
     strict = Leases(remote, farm.target, owner="c", labels=(("sandbox", "seccomp"),))
-    lease = fitting.acquire(5.0)
+    lease = fitting.acquire(60.0)
     for leases in (other, strict):
         with pytest.raises(NoDeviceError, match="none with all of --label and --require-sandbox"):
             leases.acquire(0.1)

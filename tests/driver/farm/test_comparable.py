@@ -95,9 +95,9 @@ def leases_on(farm: Farm, tracker: Server, **microseconds: float) -> Leases:
 def test_a_search_has_the_devices_that_are_alike_and_says_why_not_the_other(farm: Farm) -> None:
     with closing(leases_on(farm, farm.tracker(), a=16, b=10, c=10.2)) as leases:
         leases.keep_to_one_clock(None)
-        assert {leases.acquire(5.0).device.name for _ in range(2)} == {"b", "c"}
+        assert {leases.acquire(60.0).device.name for _ in range(2)} == {"b", "c"}
         with pytest.raises(NoDeviceError, match="a its known kernel takes 60"):
-            leases.acquire(5.0)
+            leases.acquire(60.0)
         assert [line.partition(":")[0] for line in leases.left_out] == ["a is left out"]
 
 
@@ -107,18 +107,18 @@ def test_a_search_whose_like_devices_are_gone_is_told_what_to_do(farm: Farm) -> 
     with closing(leases_on(farm, tracker)) as leases:
         leases.keep_to_one_clock(None)
         eventually(lambda: names_at(tracker) == {"first"})
-        leases.release(leases.acquire(5.0))
+        leases.release(leases.acquire(60.0))
         first.stop()
         farm.device("second", tracker=tracker, runner=Paced(20))
         eventually(lambda: names_at(tracker) == {"second"})
         with pytest.raises(NoDeviceError, match="than that of first") as raised:
-            leases.acquire(5.0)
+            leases.acquire(60.0)
         assert "start the device's server anew" in raised.value.hint
 
 
 def test_who_compares_no_times_has_them_all(farm: Farm) -> None:
     with closing(leases_on(farm, farm.tracker(), a=16, b=10)) as leases:
-        assert {leases.acquire(5.0).device.name for _ in range(2)} == {"a", "b"}
+        assert {leases.acquire(60.0).device.name for _ in range(2)} == {"a", "b"}
         assert not leases.left_out
 
 
@@ -140,9 +140,9 @@ def test_a_device_is_told_by_the_pace_that_it_has_now(farm: Farm) -> None:
     with closing(leases_on(farm, tracker)) as leases, closing(leases_on(farm, tracker)) as others:
         leases.keep_to_one_clock(None, paces := ClockBaselines())
         eventually(lambda: names_at(tracker) == {"a"})
-        leases.release(leases.acquire(5.0))
+        leases.release(leases.acquire(60.0))
         runner.microseconds = 7
-        drifts(leases, leases.acquire(5.0))  # Nothing is kept of it yet: it is as it is now.
+        drifts(leases, leases.acquire(60.0))  # Nothing is kept of it yet: it is as it is now.
         lease = leases.acquire(30.0)
         assert paces.note(lease.device)
         runner.microseconds = 5
@@ -158,12 +158,12 @@ def test_a_device_is_told_by_the_pace_that_it_has_now(farm: Farm) -> None:
             leases.acquire(0.5)
         leases.release(again)
         others.keep_to_one_clock(None)
-        assert {others.acquire(5.0).device.name for _ in range(2)} == {"a", "b"}
+        assert {others.acquire(60.0).device.name for _ in range(2)} == {"a", "b"}
 
 
 def test_a_search_that_goes_on_knows_the_pace_that_its_devices_had(farm: Farm) -> None:
     with closing(leases_on(farm, farm.tracker(), a=20, b=10, c=20)) as leases:
         leases.keep_to_one_clock(None, ClockBaselines({"a": 1e-5, "gone": 1e-5}))
-        assert {leases.acquire(5.0).device.name for _ in range(2)} == {"a", "b"}
+        assert {leases.acquire(60.0).device.name for _ in range(2)} == {"a", "b"}
         with pytest.raises(NoDeviceError, match=r"c its known kernel takes 100\.0% more time"):
             leases.acquire(0.5)

@@ -51,15 +51,15 @@ def test_leases_are_exclusive_and_given_back(farm: Farm) -> None:
     tracker = farm.tracker()
     farm.device("sim0", tracker=tracker, runner=FakeRunner())
     leases = Leases(RemoteFarm(tracker.address, CREDENTIALS), SIM, owner="test")
-    lease = leases.acquire(5.0)
+    lease = leases.acquire(60.0)
     assert lease.device.name == "sim0"
     with pytest.raises(NoDeviceError, match="sim0 in use by others"):
         leases.acquire(0.2)
     leases.release(lease)
-    assert leases.acquire(5.0).device.name == "sim0"
+    assert leases.acquire(60.0).device.name == "sim0"
     leases.close()
     again = Leases(RemoteFarm(tracker.address, CREDENTIALS), SIM, owner="test")
-    assert again.acquire(5.0).device.name == "sim0"
+    assert again.acquire(60.0).device.name == "sim0"
     again.close()
 
 
@@ -81,7 +81,7 @@ def test_a_lease_that_the_tracker_forgot_is_lost(farm: Farm) -> None:
     tracker = farm.tracker()
     device = farm.device("sim0", tracker=tracker, runner=FakeRunner())
     leases = Leases(RemoteFarm(tracker.address, CREDENTIALS), SIM, owner="test")
-    lease = leases.acquire(5.0)
+    lease = leases.acquire(60.0)
     assert leases.lost(lease) == ""
     device.stop()
     eventually(lambda: bool(leases.lost(lease)))
@@ -168,7 +168,7 @@ def test_a_wrong_token_is_told_at_once(farm: Farm) -> None:
     assert isinstance(told.error, AccessError)
     assert told.error.exit_code == 2
     thread.close()
-    thread.join(5.0)
+    thread.join(60.0)
     leases.close()
 
 
@@ -180,7 +180,7 @@ def test_a_device_that_refuses_us_is_no_lost_device(farm: Farm) -> None:
     job = RunJob(artifact=Digest.of(CODE), entry="echo", buffers=())
     order = Order(number=1, job=job, blobs={job.artifact: CODE}, request_id="r")
     leases = Leases(RemoteFarm(tracker.address, CREDENTIALS), SIM, owner="test")
-    runner = JobRunner(leases, devices=1, wait_seconds=5.0, clock=SystemClock())
+    runner = JobRunner(leases, devices=1, wait_seconds=60.0, clock=SystemClock())
     with pytest.raises(ForbiddenError, match="is not signed"):
         runner.run([order])
     lease = leases.acquire(0.0)
@@ -235,12 +235,12 @@ def test_a_device_that_is_given_back_for_good_is_not_taken_again(farm: Farm) -> 
     farm.device("sim0", tracker=tracker, runner=FakeRunner())
     leases = Leases(RemoteFarm(tracker.address, CREDENTIALS), SIM, owner="test")
     others = Leases(RemoteFarm(tracker.address, CREDENTIALS), SIM, owner="others")
-    lease = leases.acquire(5.0)
+    lease = leases.acquire(60.0)
     leases.release(lease, device_lost=True, why="sim0 says 1 cycle", for_good=True)
     with pytest.raises(ImplausibleError, match="sim0 says 1 cycle") as refused:
-        leases.acquire(10.0)
+        leases.acquire(60.0)
     assert "another device" in refused.value.hint
-    assert others.acquire(10.0).device.name == "sim0", "whom it has not lied to"
+    assert others.acquire(60.0).device.name == "sim0", "whom it has not lied to"
     with pytest.raises(NoDeviceError, match=r"sim0 is not believed any more: .*1 cycle") as none:
         leases.acquire(0.1)
     assert "another device" in none.value.hint, "waiting longer is in vain"

@@ -28,10 +28,10 @@ def test_who_goes_on_has_the_device_at_once(tmp_path: Path) -> None:
         tracker = farm.tracker()
         farm.device(tracker=tracker)
         killed = leases(tracker.address, file)
-        first = killed.acquire(10.0)
+        first = killed.acquire(60.0)
         left = file.read_bytes()
         again = leases(tracker.address, file)
-        second = again.acquire(10.0)
+        second = again.acquire(60.0)
         assert second.fence > first.fence
         assert left != file.read_bytes()
         assert killed.void(first), "its lease is over"
@@ -58,10 +58,10 @@ def test_who_was_killed_before_it_heard_of_its_lease_keeps_no_device(
         killed = leases(tracker.address, file)
         with monkeypatch.context() as patch:
             patch.setattr(TrackerClient, "acquire", watched)
-            first = killed.acquire(10.0)
+            first = killed.acquire(60.0)
         file.write_bytes(seen[0])
         again = leases(tracker.address, file)
-        assert again.acquire(10.0).fence > first.fence
+        assert again.acquire(60.0).fence > first.fence
         again.close()
         killed.close()
 

@@ -95,7 +95,7 @@ class Run:
         for thread in self._threads:
             thread.close()
         for thread in self._threads:
-            thread.join(20.0)
+            thread.join(60.0)
         self.messages.put(None)
         self._main.join()
         self.leases.close()

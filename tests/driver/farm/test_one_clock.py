@@ -65,7 +65,7 @@ def test_a_search_that_may_have_both_kinds_is_asked_which(farm: Farm) -> None:
     with closing(leases_of(farm, tracker)) as leases:
         leases.keep_to_one_clock(None)
         with pytest.raises(ClockError, match="some devices with target sim count cycles") as raised:
-            leases.acquire(5.0)
+            leases.acquire(60.0)
     assert raised.value.hint == "--label clock=cycles or --label clock=seconds"
 
 
@@ -75,7 +75,7 @@ def test_it_is_a_label(farm: Farm, clock: str, device: str) -> None:
     serve(farm, tracker, board=Countless(), sim=FakeRunner())
     with closing(leases_of(farm, tracker, ("clock", clock))) as leases:
         leases.keep_to_one_clock(None)
-        assert leases.acquire(5.0).device.name == device
+        assert leases.acquire(60.0).device.name == device
         with pytest.raises(DevicesInUseError):
             leases.acquire(0.1)
 
@@ -90,7 +90,7 @@ def test_a_search_goes_on_by_the_clock_of_its_records(
     serve(farm, tracker, board=Countless(), sim=FakeRunner())
     with closing(leases_of(farm, tracker)) as leases:
         leases.keep_to_one_clock(clock)
-        assert leases.acquire(5.0).device.name == device
+        assert leases.acquire(60.0).device.name == device
 
 
 def test_many_threads_of_a_run_ask_for_one_list_of_devices(
@@ -109,7 +109,7 @@ def test_many_threads_of_a_run_ask_for_one_list_of_devices(
     with closing(leases_of(farm, tracker, clock=ManualClock())) as leases:
         leases.keep_to_one_clock(None)
         for _ in range(4):
-            leases.acquire(5.0)
+            leases.acquire(60.0)
     assert len(asked) == 1
 
 
@@ -118,7 +118,7 @@ def test_a_new_search_goes_on_by_the_clock_of_its_first_device(farm: Farm) -> No
     serve(farm, tracker, sim=FakeRunner())
     with closing(leases_of(farm, tracker)) as leases:
         leases.keep_to_one_clock(None)
-        first = leases.acquire(5.0)
+        first = leases.acquire(60.0)
         serve(farm, tracker, board=Countless())
         for _ in range(2):
             with pytest.raises(DevicesInUseError):
@@ -127,7 +127,7 @@ def test_a_new_search_goes_on_by_the_clock_of_its_first_device(farm: Farm) -> No
             owners = {s.device.name: s.owner for s in client.states()}
         assert owners == {"sim": "test", "board": ""}
         leases.release(first)
-        assert leases.acquire(5.0).device.name == "sim"
+        assert leases.acquire(60.0).device.name == "sim"
 
 
 @pytest.mark.parametrize(
@@ -173,4 +173,4 @@ def test_who_compares_no_times_has_devices_of_both_kinds(farm: Farm) -> None:
     tracker = farm.tracker()
     serve(farm, tracker, board=Countless(), sim=FakeRunner())
     with closing(leases_of(farm, tracker)) as leases:
-        assert {leases.acquire(5.0).device.name for _ in range(2)} == {"board", "sim"}
+        assert {leases.acquire(60.0).device.name for _ in range(2)} == {"board", "sim"}

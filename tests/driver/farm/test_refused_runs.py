@@ -62,7 +62,7 @@ def outcomes(farm: Farm, tracker: Server, orders: Sequence[Order]) -> list[objec
     """How they end on all devices of a farm, one after the other."""
     leases = Leases(RemoteFarm(tracker.address, CREDENTIALS), farm.target, owner="test")
     try:
-        runner = JobRunner(leases, devices=1, wait_seconds=5.0, clock=SystemClock())
+        runner = JobRunner(leases, devices=1, wait_seconds=60.0, clock=SystemClock())
         return [runner.run([order])[0].result for order in orders]
     finally:
         leases.close()

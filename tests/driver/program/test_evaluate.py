@@ -72,7 +72,7 @@ class Copying(StandInDevices):
 
 def runner(devices: StandInDevices, count: int) -> JobRunner:
     clock = devices.clock if isinstance(devices, Copying) else SystemClock()
-    return JobRunner(devices, devices=count, wait_seconds=5.0, clock=clock)
+    return JobRunner(devices, devices=count, wait_seconds=60.0, clock=clock)
 
 
 def sizes(devices: Copying) -> list[int]:

@@ -99,7 +99,7 @@ def context(folder: Path, told: list[object], wait_seconds: float) -> Iterator[R
 
 
 def held(
-    store: TrialStore, devices: StandInDevices, folder: Path, wait_seconds: float = 5.0
+    store: TrialStore, devices: StandInDevices, folder: Path, wait_seconds: float = 60.0
 ) -> tuple[list[object], StandInExecutor]:
     """What is told of a run-off, and who has compiled for it."""
     told, executor = list[object](), StandInExecutor()

@@ -61,7 +61,7 @@ EVENTS: tuple[Shown | Span, ...] = (
 
 
 def page(address: str) -> str:
-    with urllib.request.urlopen(address, timeout=10) as answer:
+    with urllib.request.urlopen(address, timeout=60) as answer:
         return str(answer.read().decode())
 
 

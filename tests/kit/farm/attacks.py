@@ -52,7 +52,7 @@ class Lab:
         tracker = self.farm.tracker()
         self.farm.device(tracker=tracker, **how)
         with TrackerClient(tracker.address, CREDENTIALS) as client:
-            lease = client.acquire(self.farm.target.digest, wait_seconds=5.0, owner="test")
+            lease = client.acquire(self.farm.target.digest, wait_seconds=60.0, owner="test")
         assert lease is not None
         return DeviceClient(lease, CREDENTIALS)
 

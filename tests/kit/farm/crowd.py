@@ -28,7 +28,7 @@ _ATTEMPTS: Final = 5
 def connect(address: str) -> socket.socket:
     """A bare TCP connection to a server."""
     host, _, port = address.rpartition(":")
-    return socket.create_connection((host, int(port)), timeout=10)
+    return socket.create_connection((host, int(port)), timeout=60)
 
 
 def knock_and_run(address: str, times: int, *, at_once: int = 10) -> None:

@@ -71,7 +71,7 @@ class FakeRunner:
                 time.sleep(0.2)
             case "stuck":
                 with tenancy.stopping(self.release.set):
-                    self.release.wait(10)
+                    self.release.wait(60)
         return self._echo(job, blob)
 
     def known(self, job: RunJob) -> Measurement | RunFailure:
@@ -124,12 +124,12 @@ class Server:
                 raise
 
         self._done = asyncio.run_coroutine_threadsafe(body(), loop)
-        self.address = ready.result(10)
+        self.address = ready.result(60)
 
     def stop(self) -> None:
         """Ends the server and waits for its end."""
         self._loop.call_soon_threadsafe(self._stopping.set)
-        self._done.result(10)
+        self._done.result(60)
 
     def close(self) -> None:
         """Ends the server if it has not ended by itself."""
@@ -164,7 +164,7 @@ class Farm(Closing):
     def close(self) -> None:
         self._stack.close()
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(10)
+        self._thread.join(60)
         self._loop.close()
 
     def log(self, event: str, **fields: object) -> None:
@@ -244,7 +244,7 @@ def calling(address: str, credentials: Credentials = CREDENTIALS) -> Iterator[Ca
         yield caller
 
 
-def eventually(condition: Callable[[], bool], *, seconds: float = 30.0) -> None:
+def eventually(condition: Callable[[], bool], *, seconds: float = 60.0) -> None:
     """Waits until a condition holds; fails the test when it never does."""
     until = time.monotonic() + seconds
     while not condition():

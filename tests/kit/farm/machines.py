@@ -148,4 +148,4 @@ class Machines(Closing):
 
 
 def _ip(*words: str) -> None:
-    subprocess.run([_IP, *words], check=True, capture_output=True, timeout=20)
+    subprocess.run([_IP, *words], check=True, capture_output=True, timeout=60)

@@ -67,15 +67,15 @@ class Proxy(Closing):
     def __enter__(self) -> Self:
         self._thread.start()
         starting = asyncio.start_server(self._accept, "127.0.0.1", 0)
-        self._server = asyncio.run_coroutine_threadsafe(starting, self._loop).result(10)
+        self._server = asyncio.run_coroutine_threadsafe(starting, self._loop).result(60)
         self.address = f"127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
         self.heal()
         return self
 
     def close(self) -> None:
-        asyncio.run_coroutine_threadsafe(self._stop(), self._loop).result(10)
+        asyncio.run_coroutine_threadsafe(self._stop(), self._loop).result(60)
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(10)
+        self._thread.join(60)
         self._loop.close()
 
     def cut(self, *ways: Way) -> None:
@@ -127,7 +127,7 @@ class Proxy(Closing):
             done.set()
 
         self._loop.call_soon_threadsafe(body)
-        assert done.wait(10)
+        assert done.wait(60)
 
     def _healed(self) -> None:
         self._delay_seconds = self._greeting_seconds = 0.0

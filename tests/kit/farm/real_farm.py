@@ -39,7 +39,7 @@ from driver.farm.leases import Leases
 from driver.farm.signing import signer
 from driver.processes import descendants
 
-_END_SECONDS: Final = 10.0
+_END_SECONDS: Final = 60.0
 CLI: Final = (sys.executable, "-m", "driver.cli")
 """The words that a user's `tilefarm` stands for."""
 
@@ -179,7 +179,7 @@ class RealFarm(Closing):
         self._stack.callback(client.close)
         return client
 
-    def lease(self, client: TrackerClient, *, wait_seconds: float = 15.0) -> Lease:
+    def lease(self, client: TrackerClient, *, wait_seconds: float = 60.0) -> Lease:
         """A device of the farm."""
         lease = client.acquire(self.target.digest, wait_seconds=wait_seconds, owner="test")
         assert lease is not None, f"no device within {wait_seconds} s"
@@ -230,7 +230,7 @@ class RealFarm(Closing):
         return served
 
 
-def gone(pids: Sequence[int], *, seconds: float = 10.0) -> bool:
+def gone(pids: Sequence[int], *, seconds: float = 60.0) -> bool:
     """Whether none of these processes lives any more, after they had a moment to end."""
     deadline = time.monotonic() + seconds
     while any(map(lives, pids)) and time.monotonic() < deadline:

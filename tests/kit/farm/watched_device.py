@@ -67,7 +67,7 @@ class Bed:
     def asked(self) -> TrackerClient:
         return TrackerClient(self.tracker.address, CREDENTIALS)
 
-    def lease(self, wait_seconds: float = 10.0) -> Lease | None:
+    def lease(self, wait_seconds: float = 60.0) -> Lease | None:
         with self.asked() as client:
             return client.acquire(self.farm.target.digest, wait_seconds=wait_seconds, owner="test")
 
