@@ -89,13 +89,19 @@ def _buried() -> dict[int, int]:
 
 
 def _end_all() -> None:
-    """Kill everything below until there is nothing: who is orphaned by that comes to be below."""
-    while below := descendants(os.getpid()):
-        for pid in below:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        time.sleep(_LOOK_SECONDS)
-        _buried()
+    """Kill everything below until there is nothing: who is orphaned by that comes to be below.
+
+    A look at all processes misses one whose parent ends meanwhile; whether there is a child, the
+    system knows.
+    """
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            for pid in descendants(os.getpid()):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            time.sleep(_LOOK_SECONDS)
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
 
 
 if __name__ == "__main__":

@@ -28,6 +28,19 @@ time.sleep(600)
 """
 
 
+OVERLOOKS = """
+import os, subprocess, time
+from driver.farm.compiling import orphan_reaper
+
+below = orphan_reaper.descendants
+looks = iter([True])
+orphan_reaper.descendants = lambda root: [] if next(looks, False) else below(root)
+left = subprocess.Popen(["sleep", "600"], stdout=subprocess.DEVNULL)
+orphan_reaper._end_all()
+print(os.path.exists(f"/proc/{left.pid}"))
+"""
+
+
 @pytest.fixture
 def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., PipeChild]:
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(map(str, (TESTS, TESTS.parent))))
@@ -91,3 +104,8 @@ def test_nothing_is_left_of_an_owner_that_was_killed(tmp_path: Path) -> None:
         kept, left = map(int, owner.stdout.readline().split())
         owner.kill()
     eventually(lambda: not lives(kept) and not lives(left))
+
+
+def test_one_that_a_look_at_all_processes_missed_is_ended_too() -> None:
+    said = subprocess.run([sys.executable, "-c", OVERLOOKS], stdout=subprocess.PIPE, check=True)
+    assert said.stdout.split() == [b"False"]
