@@ -47,6 +47,10 @@ BRIEF: Final = 2.0
 """Who waits for less waits for what does not come, or looks again."""
 
 HASTY: Final = {
+    "device_server/runner/test_loading.py": "what is left of a child's processor time",
+    "device_server/runner/test_stand_in.py": "less than the time that is to come on top of it",
+    "driver/farm/compiling/test_executor.py": "told to workers that have no clock",
+    "tilefarm/test_records.py": "a record's value",
     "device_server/tracker/test_leases.py": "a clock that the test moves",
     "driver/farm/test_device_thread.py": "a clock that the test moves",
     "device_server/tracker/test_waiting.py": "what is asked for, and not waited for",
@@ -56,7 +60,7 @@ HASTY: Final = {
 
 
 WAITS: Final = frozenset({"acquire", "ended_with", "exception", "join", "result", "wait"})
-TIMES: Final = frozenset({"seconds", "timeout", "wait_seconds"})
+TIMES: Final = frozenset({"seconds", "timeout", "timeout_seconds", "wait_seconds"})
 
 
 def hasty(tree: ast.AST) -> Iterator[str]:

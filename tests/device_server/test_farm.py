@@ -53,7 +53,7 @@ def job(entry: str = "echo", artifact: bytes = CODE, data: bytes = DATA) -> RunJ
             BufferSpec(name="y", role=Role.OUTPUT, nbytes=len(data), fetch=True),
         ),
         repeats=2,
-        timeout_seconds=1.0,
+        timeout_seconds=60.0,
     )
 
 

@@ -282,7 +282,7 @@ def load_module(scene: Scene) -> None:
         call = device_calls.LoadModule(claim=device_calls.Claim.of(lease), artifact=Digest.of(CODE))
         for _ in range(50):
             try:
-                verdict = caller.unary(methods.LOAD_MODULE, call, timeout_seconds=10.0)
+                verdict = caller.unary(methods.LOAD_MODULE, call, timeout_seconds=60.0)
             except DeviceSilentError:
                 time.sleep(
                     PAUSE_SECONDS

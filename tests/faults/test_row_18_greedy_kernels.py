@@ -82,7 +82,7 @@ def test_a_greedy_kernel_harms_nobody(
         artifact=Digest.of(code),
         entry=entry,
         buffers=(BufferSpec(name="y", role=Role.OUTPUT, nbytes=64),),
-        timeout_seconds=10.0,
+        timeout_seconds=60.0,
     )
     outcome = client.run(taker, request_id="greedy")
     assert isinstance(outcome, RunFailure)
@@ -106,7 +106,7 @@ def test_a_kernel_that_claims_one_cycle_gets_those_that_it_took(
         buffers=(
             BufferSpec(name="x", role=Role.CONSTANT, nbytes=len(_FRAME), content=Digest.of(_FRAME)),
         ),
-        timeout_seconds=10.0,
+        timeout_seconds=60.0,
     )
     outcome = client.run(claim, request_id="claim")
     honest = client.run(job("increment"), request_id="honest")

@@ -143,7 +143,7 @@ def searched(
                 devices=devices,
                 limits=limits,
                 device_wait_seconds=30.0,
-                run_timeout_seconds=10.0,
+                run_timeout_seconds=60.0,
                 run_id=run,
                 wall_origin=0.0,
                 search=earlier.search,

@@ -37,7 +37,7 @@ KEY = b"k" * 32
 def job(data: bytes = SMALL, code: bytes = CODE) -> RunJob:
     x = BufferSpec(name="x", role=Role.INPUT, nbytes=len(data), content=Digest.of(data))
     y = BufferSpec(name="y", role=Role.OUTPUT, nbytes=len(data), fetch=True)
-    return RunJob(artifact=Digest.of(code), entry="echo", buffers=(x, y), timeout_seconds=1.0)
+    return RunJob(artifact=Digest.of(code), entry="echo", buffers=(x, y), timeout_seconds=60.0)
 
 
 def blobs(*contents: bytes) -> dict[Digest, bytes]:
@@ -148,7 +148,7 @@ def run_with(client: DeviceClient, *contents: bytes, lease: Lease | None = None)
         blobs=contents,
     )
     with calling(client.lease.device.address) as caller:
-        caller.unary(methods.RUN, call, timeout_seconds=10.0)
+        caller.unary(methods.RUN, call, timeout_seconds=60.0)
 
 
 def test_a_blob_that_the_job_does_not_name_is_damaged_and_not_kept(

@@ -39,7 +39,7 @@ def ask(number: int, entry: str = "echo", *, nbytes: int = 0, brings: bool = Tru
     content = code(number, nbytes)
     x = BufferSpec(name="x", role=Role.INPUT, nbytes=len(DATA), content=Digest.of(DATA))
     y = BufferSpec(name="y", role=Role.OUTPUT, nbytes=len(DATA), fetch=True)
-    job = RunJob(artifact=Digest.of(content), entry=entry, buffers=(x, y), timeout_seconds=1.0)
+    job = RunJob(artifact=Digest.of(content), entry=entry, buffers=(x, y), timeout_seconds=60.0)
     blobs = {Digest.of(blob): blob for blob in (content, DATA)} if brings else {}
     return Ask(job=job, request_id=f"r{number}", blobs=blobs, candidate=f"c{number}")
 

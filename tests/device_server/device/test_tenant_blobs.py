@@ -118,7 +118,7 @@ def arrived(user: str, client: DeviceClient, digest: Digest) -> int:
     """Bytes of a blob that a user hears are there."""
     query = device_calls.QueryWrite(claim=device_calls.Claim.of(client.lease), digest=digest)
     with calls_of(user, client) as caller:
-        return caller.unary(methods.QUERY_WRITE, query, timeout_seconds=10.0).nbytes
+        return caller.unary(methods.QUERY_WRITE, query, timeout_seconds=60.0).nbytes
 
 
 def left_by_ann(tenants: Tenants) -> tuple[Digest, ...]:
@@ -138,7 +138,7 @@ def test_a_digest_gives_nobody_what_others_have_sent(tenants: Tenants) -> None:
     with tenants.come("bob") as bob:
         asked = device_calls.Digests(left)
         with calls_of("bob", bob) as caller:
-            missing = caller.unary(methods.FIND_MISSING, asked, timeout_seconds=10.0)
+            missing = caller.unary(methods.FIND_MISSING, asked, timeout_seconds=60.0)
         assert missing.digests == left
         assert [arrived("bob", bob, digest) for digest in left] == [0, 0, 0]
         with pytest.raises(MissingBlobError):
@@ -198,7 +198,7 @@ def test_an_upload_that_was_cut_short_is_finished_by_nobody_else(tenants: Tenant
                 calls_of(user, client) as caller,
                 pytest.raises(CorruptBlobError, match="ends after"),
             ):
-                caller.upload(methods.WRITE, [first], timeout_seconds=10.0)
+                caller.upload(methods.WRITE, [first], timeout_seconds=60.0)
             assert arrived(user, client, digest) == half
         tenants.go(user)
 

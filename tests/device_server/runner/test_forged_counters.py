@@ -52,7 +52,7 @@ def lying_job(blobs: Blobs, artifact: Digest, entry: str, **more: Any) -> RunJob
 
 def speaking_job(blobs: Blobs, artifact: Digest, entry: str, frame: bytes) -> RunJob:
     """One that says this frame to whoever hears it; what it computes is not looked at."""
-    job = lying_job(blobs, artifact, entry, timeout_seconds=5.0)
+    job = lying_job(blobs, artifact, entry, timeout_seconds=60.0)
     content = blobs.put(struct.pack("<Q", len(frame)) + frame)
     spoken = BufferSpec(name="frame", role=Role.CONSTANT, nbytes=len(frame) + 8, content=content)
     x, w, y = job.buffers

@@ -80,8 +80,8 @@ def test_the_seconds_of_a_precision_come_on_top_of_the_timeout(
     slow = bad_job(
         compiled["bad"],
         "takes_a_tenth_of_a_second",
-        precision=Precision(error=1e-9, seconds=1.5),
-        timeout_seconds=0.5,
+        precision=Precision(error=1e-9, seconds=2.5),
+        timeout_seconds=2.0,
     )
     time = measured(board.run(slow, blobs.path)).wall_time
     assert time

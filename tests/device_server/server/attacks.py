@@ -167,7 +167,7 @@ def _(lab: Lab) -> Found:
         batch = device_calls.RunBatch((run,))
         object.__setattr__(batch, "runs", (run,) * 65)  # as whoever writes the bytes without it
         with calling(client.lease.device.address) as caller:
-            ask = partial(caller.unary, methods.RUN_BATCH, timeout_seconds=10.0)
+            ask = partial(caller.unary, methods.RUN_BATCH, timeout_seconds=60.0)
             return refused(lambda: ask(batch), "65 runs, not 1..64")
 
 
@@ -179,7 +179,7 @@ def _(lab: Lab) -> Found:
         client.ensure({JOB.artifact: CODE})
         runs = tuple(device_calls.Run(claim=claim, request_id=f"r{n}", job=JOB) for n in range(3))
         with calling(client.lease.device.address) as caller:
-            ask = partial(caller.unary, methods.RUN_BATCH, timeout_seconds=10.0)
+            ask = partial(caller.unary, methods.RUN_BATCH, timeout_seconds=60.0)
             answered = ask(device_calls.RunBatch(runs))
     assert len(answered.replies) == 1
     return Found("the next runs are not begun", "who asks")

@@ -37,7 +37,7 @@ NOBODY = Credentials(token="")
 def asked(address: str, service: str, credentials: Credentials = NOBODY) -> Health:
     caller = Caller(address, credentials, peer="server", lost=UnreachableError)
     try:
-        return caller.unary(check_method(), service, timeout_seconds=10)
+        return caller.unary(check_method(), service, timeout_seconds=60)
     finally:
         caller.close()
 
@@ -104,7 +104,7 @@ def test_a_drained_device_does_not_serve(tracker: Server) -> None:
 
 def test_who_watches_hears_of_changes(tracker: Server) -> None:
     caller = Caller(tracker.address, NOBODY, peer="tracker", lost=UnreachableError)
-    heard = caller.download(health.watch_method(), "device/sim0", timeout_seconds=20)
+    heard = caller.download(health.watch_method(), "device/sim0", timeout_seconds=60)
     assert next(heard) is Health.SERVING
     with TrackerClient(tracker.address, CREDENTIALS) as client:
         client.drain("sim0", "repair")

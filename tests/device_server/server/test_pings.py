@@ -55,7 +55,7 @@ async def beats(tracker: str) -> Counter[tuple[str, int]]:
         caller = AsyncCaller(f"{host}:{port}", CREDENTIALS, peer="tracker", lost=UnreachableError)
         beat = tracker_calls.Heartbeat(name="sim0", epoch="e")
         for _ in range(_BEATS):
-            await caller.unary(methods.HEARTBEAT, beat, timeout_seconds=10.0)
+            await caller.unary(methods.HEARTBEAT, beat, timeout_seconds=60.0)
         await caller.close()
         await line.ended.wait()
     return line.frames

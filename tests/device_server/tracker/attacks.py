@@ -190,7 +190,7 @@ def _(lab: Lab) -> Found:
 def _(lab: Lab) -> Found:
     tracker, long = lab.farm.tracker(), "w" * (LONGEST_REASON + 1)
     with calling(tracker.address) as caller:
-        ask = partial(caller.unary, timeout_seconds=10.0)
+        ask = partial(caller.unary, timeout_seconds=60.0)
         ask(methods.REGISTER, register())
         ask(methods.HEARTBEAT, Heartbeat(name="d", epoch="e", resting=long, quarantine=long))
         ask(methods.DRAIN, Drain(name="d", why=long))

@@ -125,7 +125,7 @@ def test_a_device_that_only_the_tracker_reaches(farm: Farm) -> None:
     )
     caller = Caller(tracker.address, CREDENTIALS, peer="tracker", lost=UnreachableError)
     caller.unary(
-        methods.REGISTER, tracker_calls.Register(device=gone, secret=b"s" * 32), timeout_seconds=10
+        methods.REGISTER, tracker_calls.Register(device=gone, secret=b"s" * 32), timeout_seconds=60
     )
     caller.close()
     finding = found(tracker.address)["sim9"]

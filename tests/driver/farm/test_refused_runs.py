@@ -47,7 +47,7 @@ def order(data: bytes = DATA, *, outputs: int = 1, **changes: Any) -> Order:
         for n in range(outputs)
     ]
     job = RunJob(
-        artifact=Digest.of(CODE), entry="echo", buffers=tuple(buffers), timeout_seconds=5.0
+        artifact=Digest.of(CODE), entry="echo", buffers=tuple(buffers), timeout_seconds=60.0
     )
     job = replace(job, **changes)
     blobs = {Digest.of(content): content for content in (CODE, data)}

@@ -35,7 +35,7 @@ def job(entry: str = "echo") -> RunJob:
         BufferSpec(name="x", role=Role.INPUT, nbytes=64, content=Digest.of(DATA)),
         BufferSpec(name="y", role=Role.OUTPUT, nbytes=64, fetch=True),
     )
-    return RunJob(artifact=Digest.of(CODE), entry=entry, buffers=buffers, timeout_seconds=20.0)
+    return RunJob(artifact=Digest.of(CODE), entry=entry, buffers=buffers, timeout_seconds=60.0)
 
 
 def watched(settings: DeviceSettings) -> DeviceSettings:

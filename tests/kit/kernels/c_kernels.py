@@ -79,7 +79,7 @@ def blobs() -> dict[Digest, bytes]:
     return {Digest.of(content): content for content in (kernels(), X)}
 
 
-def job(entry: str, *, expected: bytes = Y, timeout_seconds: float = 5.0) -> RunJob:
+def job(entry: str, *, expected: bytes = Y, timeout_seconds: float = 60.0) -> RunJob:
     """One of the kernels on X, which should give `expected`."""
     return RunJob(
         artifact=Digest.of(kernels()),

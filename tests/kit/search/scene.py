@@ -78,7 +78,7 @@ class Scene:
                 devices=self.count,
                 limits=self.limits,
                 device_wait_seconds=self.device_wait,
-                run_timeout_seconds=5.0,
+                run_timeout_seconds=60.0,
                 run_id="run-1",
                 wall_origin=0.0,
                 proposer="random",
