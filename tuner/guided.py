@@ -32,8 +32,8 @@ _POOL: Final = 384
 _RANKED: Final = 768
 """Candidates that are told apart by the model; the time of a plan grows with them."""
 _PLANNED: Final = 8
-_NEWS_SHARE: Final = 8
-"""A plan is made anew when an eighth of what is known is news: at first after every trial. So it
+_NEWS_SHARE: Final = 4
+"""A plan is made anew when a quarter of what is known is news: at first after every trial. So it
 has as many proposals, and a few at least."""
 _EAGER: Final = 1.0
 _HOPE: Final = 2.0

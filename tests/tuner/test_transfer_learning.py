@@ -49,10 +49,10 @@ def test_the_first_point_is_the_best_by_the_estimate() -> None:
     assert estimate_of(Guided(space, seed=4).ask(1)[0]) == min(map(estimate_of, points))
 
 
-def test_a_search_learns_what_the_estimate_misses() -> None:
-    space = with_estimate(conv_like_space())
-    search = Guided(space, seed=1)
-    for _ in range(8):
+@pytest.mark.parametrize("seed", range(4))
+def test_a_search_learns_what_the_estimate_misses(seed: int) -> None:
+    search = Guided(with_estimate(conv_like_space()), seed)
+    for _ in range(16):
         tell_all(search, search.ask(1))
     assert {p["acc_slots"] for p in search.ask(3)} == {2}
 
