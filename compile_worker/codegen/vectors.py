@@ -265,7 +265,7 @@ class Vectors(Scalars):
 
     def _load(self, expr: Load) -> str:
         (at,) = expr.index
-        places = None if self._live else self._places(at)
+        places = self._places(at) if not self._live or self._is_inside(expr) else None
         entry = index_of_entry(self._isa, expr)
         if places is None and entry is not None:
             found = self._looked_up(expr.buffer, entry)
@@ -276,6 +276,11 @@ class Vectors(Scalars):
         if expr.buffer.dtype is DType.BOOL:
             return self._text.op(f"trunc <{self._lanes} x i8> {found} to {self.kind(DType.BOOL)}")
         return found
+
+    def _is_inside(self, load: Load) -> bool:
+        """Whether what is read is there for every lane, also where it does not matter."""
+        (at,), (extent,) = load.index, load.buffer.shape
+        return interval(at, self._extents).within(Interval(0, extent - 1))
 
     def _looked_up(self, table: Buffer, entry: Expr) -> str:
         """Any byte is an index, also where lanes are not live."""

@@ -17,7 +17,7 @@ from typing import TypeAlias
 from compile_worker.ir.expr import Buffer, Expr
 from compile_worker.ir.independence import independent
 from compile_worker.ir.nests import Loops, perfect_nest, wrap
-from compile_worker.ir.stmt import Block, Seq, Stmt, Store
+from compile_worker.ir.stmt import Block, Seq, Stmt, Store, sequence
 from compile_worker.ir.visit import variables
 
 Place: TypeAlias = tuple[Buffer, tuple[Expr, ...]]
@@ -31,6 +31,15 @@ def nest_of_block(stmt: Stmt, name: str) -> Stmt:
     found = None if over else reduction(held, name)
     inner, block = found or ((), Block(name, held, None, over))
     return wrap((*loops, *inner), block)
+
+
+def as_written(loops: Loops, block: Block) -> Stmt:
+    """What `nest_of_block` has made these loops around a block of."""
+    if block.init is None:
+        return wrap(loops, block.body)
+    spatial = tuple(loop for loop in loops if loop.var not in block.reductions)
+    reduced = tuple(loop for loop in loops if loop.var in block.reductions)
+    return wrap(spatial, sequence([block.init, wrap(reduced, block.body)]))
 
 
 def reduction(stmt: Stmt, name: str) -> tuple[Loops, Block] | None:

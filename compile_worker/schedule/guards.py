@@ -6,7 +6,8 @@ from tilefarm.errors import ScheduleError
 
 from compile_worker.ir.expr import Buffer
 from compile_worker.ir.func import Func
-from compile_worker.ir.nests import perfect_nest, wrap
+from compile_worker.ir.nests import perfect_nest
+from compile_worker.ir.reductions import as_written
 from compile_worker.ir.stmt import Alloc, Block, For, LoopKind, Seq, Stmt, Store
 from compile_worker.ir.visit import find, variables
 from compile_worker.schedule.places import (
@@ -80,15 +81,23 @@ def plain_store(primitive: str, func: Func, block: Block, path: Path) -> Store:
 
 def unchanged_nest(primitive: str, func: Func, stage: str) -> tuple[Stmt, Path]:
     """A stage's loops around its statements as they were written, and the path to them."""
+    if block_target(block_path(primitive, func, stage)).init is not None:
+        raise ScheduleError(primitive, stage, "it is a sum", "a stage that is none")
+    return written_nest(primitive, func, stage)
+
+
+def written_nest(primitive: str, func: Func, stage: str) -> tuple[Stmt, Path]:
+    """The same of any stage; what a sum starts from is where its loops begin."""
     path = block_path(primitive, func, stage)
     block, nest = block_target(path), nest_path(path)
-    if block.init is not None or block.marks or any(loop.marks for loop in path.loops):
-        why = "it is a sum, or was changed by other steps"
-        raise ScheduleError(primitive, stage, why, f"{primitive} it first")
+    if block.marks or any(loop.marks or loop.kind is not LoopKind.SERIAL for loop in path.loops):
+        raise ScheduleError(
+            primitive, stage, "other steps have changed it", f"{primitive} it first"
+        )
     if not all(isinstance(step, Alloc | Seq) for step in nest.steps[:-1]):
         raise ScheduleError(primitive, stage, "it is inside other loops", f"{primitive} it first")
     loops, _ = perfect_nest(nest.target)
-    return wrap(loops, block.body), nest
+    return as_written(loops, block), nest
 
 
 def only_writer(primitive: str, func: Func, block: Block, buffer: Buffer) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+
 from tilefarm.errors import ScheduleError
 
 from compile_worker.ir.accesses import in_bounds
@@ -52,11 +54,9 @@ def _as_choice(node: Node) -> Node | None:
     then, otherwise = _stored(node.then), _stored(node.otherwise)
     if then is None or otherwise is None:
         return None
-    places = list({**then, **otherwise})
-    stored = {place.buffer for place in places}
-    first = [node.condition, *otherwise.values(), *(at for place in places for at in place.index)]
-    if len(places) > 1 and any(stored & mentioned(each) for each in first):
-        return None  # what is chosen first would change what is asked for the next one
+    places = _in_order(node.condition, then, otherwise)
+    if places is None:
+        return None
     return sequence(
         Store(
             place.buffer,
@@ -65,6 +65,33 @@ def _as_choice(node: Node) -> Node | None:
         )
         for place in places
     )
+
+
+def _in_order(
+    condition: Expr, then: Mapping[Load, Expr], otherwise: Mapping[Load, Expr]
+) -> list[Load] | None:
+    """The places in an order in which no choice changes what is asked for a later one.
+
+    What is stored where the condition looks, as the largest so far, is chosen last.
+    """
+    places = list({**then, **otherwise})
+    asked = {*mentioned(condition)}
+    for each in (*otherwise.values(), *_indices(places)):
+        asked |= mentioned(each)
+    asking = [place for place in places if place.buffer in asked]
+    if len(places) == 1 or not asking:
+        return places
+    last = asking[0]
+    others = [place for place in places if place is not last]
+    values = [branch[place] for branch in (then, otherwise) for place in others if place in branch]
+    own = [branch[last] for branch in (then, otherwise) if last in branch]
+    free = not any(last.buffer in mentioned(each) for each in (*values, *_indices(places)))
+    free = free and not any(place.buffer in mentioned(each) for place in others for each in own)
+    return [*others, last] if free and len(asking) == 1 else None
+
+
+def _indices(places: Sequence[Load]) -> Iterator[Expr]:
+    return (at for place in places for at in place.index)
 
 
 def _stored(stmt: Stmt | None) -> dict[Load, Expr] | None:

@@ -14,6 +14,7 @@ from compile_worker.ir.func import Func
 from compile_worker.schedule.consumers import reverse_compute_at, reverse_compute_inline
 from compile_worker.schedule.distribution import distribute
 from compile_worker.schedule.if_conversion import if_convert
+from compile_worker.schedule.lockstep import lockstep
 from compile_worker.schedule.loops import (
     fuse,
     overlap,
@@ -58,6 +59,7 @@ PRIMITIVES: Final[Mapping[str, Callable[..., Schedule]]] = {
     "reverse_compute_inline": reverse_compute_inline,
     "if_convert": if_convert,
     "distribute": distribute,
+    "lockstep": lockstep,
     "decompose_reduction": decompose_reduction,
     "rfactor": rfactor,
     "cache_read": cache_read,

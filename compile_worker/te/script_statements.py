@@ -51,7 +51,7 @@ class Statements(ScriptValues):
 
     def run(self, body: Sequence[ast.stmt]) -> list[Stmt]:
         """The function's statements in order; what they share is in `scratch`."""
-        self._changing = frozenset(name for stmt in body for name in _changed_names(stmt))
+        self._changing = frozenset(_changed_names(body))
         made, self.scratch = self._scope(body)
         return made
 
@@ -173,7 +173,7 @@ class Statements(ScriptValues):
         name = target.id if isinstance(target, ast.Name) else ast.unparse(target.target)
         if name in self._own or isinstance(self.names.get(name), Buffer):
             why = f"{name} stands for something else already"
-            raise self.error(target, why, "another name, or int32(...) at first for what changes")
+            raise self.error(target, why, "another name, or 0.0 or int32(0) first where it changes")
         self._own.add(name)
 
     def _buffer(
@@ -194,22 +194,26 @@ class Statements(ScriptValues):
         elif target.id in self._cells:
             place = Load(self._cells[target.id], (index(0),))
         else:
-            legal = f"{target.id} = int32(...) before"
+            legal = f"{target.id} = 0.0, or int32(0), before"
             raise self.error(target, f"{target.id} does not change", legal)
         new = self.binary(target, op, place, self.value(value))
         return self._stored(target, place, self.typed(target, new, place.dtype))
 
 
-def _changed_names(stmt: ast.stmt) -> Iterator[str]:
-    """Names that are changed by what they were: total += ..., top = max(top, ...)."""
-    for tree in ast.walk(stmt):
+def _changed_names(body: Sequence[ast.stmt], known: frozenset[str] = frozenset()) -> Iterator[str]:
+    """Names that get a value again: total += ..., best = x[i], there or in a block inside."""
+    names = set(known)
+    for tree in body:
         match tree:
             case ast.AugAssign(target=ast.Name(id=name)):
                 yield name
-            case ast.Assign(targets=[ast.Name(id=name)], value=value) if any(
-                isinstance(each, ast.Name) and each.id == name for each in ast.walk(value)
-            ):
-                yield name
+            case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
+                if name in names:
+                    yield name
+                names.add(name)
+            case ast.For(body=inner, orelse=orelse) | ast.If(body=inner, orelse=orelse):
+                yield from _changed_names(inner, frozenset(names))
+                yield from _changed_names(orelse, frozenset(names))
 
 
 def _changes(value: Expr) -> bool:

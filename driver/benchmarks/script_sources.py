@@ -1,4 +1,4 @@
-"""Scripts as users write them: products, a softmax, stencils, a convolution with its padding."""
+"""Scripts as users write them: products, a softmax, stencils, states along an axis, and others."""
 
 from __future__ import annotations
 
@@ -86,4 +86,22 @@ def conv2d(x, w, out):
                     for r in range(3):
                         for s in range(3):
                             out[o, i, j] += padded[c, i + r, j + s] * w[o, c, r, s]
+"""
+AVERAGE: Final = """
+def average(x, out):
+    for c in range(x.shape[1]):
+        state = 0.0
+        for t in range(x.shape[0]):
+            state = state * 0.9 + x[t, c] * 0.1
+            out[t, c] = state
+"""
+LARGEST: Final = """
+def largest(x, out):
+    for i in range(x.shape[0]):
+        best = x[i, 0] + 0.0
+        out[i] = 0.0
+        for k in range(x.shape[1]):
+            if x[i, k] > best:
+                best = x[i, k] + 0.0
+                out[i] = float32(k)
 """

@@ -24,7 +24,16 @@ from compile_worker.te import nest_of
 from driver.benchmarks.command_line import add_gate, gated, tell
 from driver.benchmarks.cpu import seconds_of
 from driver.benchmarks.figures import Figure, figure_table
-from driver.benchmarks.script_sources import CONV2D, GEMM, ROUNDED, SMOOTH, SOFTMAX, STENCIL
+from driver.benchmarks.script_sources import (
+    AVERAGE,
+    CONV2D,
+    GEMM,
+    LARGEST,
+    ROUNDED,
+    SMOOTH,
+    SOFTMAX,
+    STENCIL,
+)
 from driver.targets import usable_target
 from tuner.sampler import Sampler
 
@@ -64,6 +73,8 @@ SCRIPTS: Final[Mapping[str, Script]] = {
     "convolution": Script(CONV2D, (32, 28, 28), {"x": (32, 28, 28), "w": (32, 32, 3, 3)}, 3.0),
     "smooth": Script(SMOOTH, (32, 1000), {"x": (32, 1008), "k": (9,)}, 1.0),
     "stencil": Script(STENCIL, (254, 254), {"x": (256, 256)}, 1.0),
+    "moving average": Script(AVERAGE, (200, 512), {"x": (200, 512)}, 5.0),
+    "place of the largest": Script(LARGEST, (512,), {"x": (512, 200)}, 1.5),
 }
 
 

@@ -31,8 +31,10 @@ def _stores(stmt: Stmt, extents: Mapping[Var, int]) -> float:
             return sum((_stores(each, extents) for each in stmts), 0.0)
         case Alloc(body=body):
             return _stores(body, extents)
-        case If(condition, then):
-            return mean(condition, extents) * _stores(then, extents)
+        case If(condition, then, otherwise):
+            holds = mean(condition, extents)
+            other = 0.0 if otherwise is None else _stores(otherwise, extents)
+            return holds * _stores(then, extents) + (1 - holds) * other
         case Store():
             return 1.0
         case _:

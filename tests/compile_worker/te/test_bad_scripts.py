@@ -103,7 +103,7 @@ BAD: dict[str, tuple[str, int, str, str]] = {
     "another function": (f"{LOOP}out[i] = pow(x[i, 0])", 3, "pow of 1 is no function", "min, max"),
     "another expression": (f"{LOOP}out[i] = [1]", 3, "List is no expression", "numbers, names"),
     "no extent": (f"{LOOP}out[i] = x.shape[7]", 3, "no extent of a tensor", "t.shape[0]"),
-    "a constant that changes": (f"{LOOP}k = 2\n        k += 1", 4, "k does not change", "int32("),
+    "a constant that changes": (f"{LOOP}k = 2\n        k += 1", 4, "k does not change", "int32(0)"),
     "a name given twice": (
         f"{LOOP}k = 2\n        k = 3",
         4,

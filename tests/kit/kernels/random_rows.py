@@ -40,7 +40,9 @@ def _along(*lines: str) -> list[str]:
 
 def _piece(draw: st.DrawFn, row: _Row, number: int) -> list[str]:
     name = f"v{number}"
-    match draw(st.sampled_from(["sum", "top", "some", "vector", "product", "both"])):
+    match draw(
+        st.sampled_from(["sum", "top", "some", "vector", "product", "both", "state", "place"])
+    ):
         case "sum":
             lines = [f"{name} = 0.0", *_along(f"{name} += {_value(draw, row)}")]
             row.numbers.append(name)
@@ -64,6 +66,23 @@ def _piece(draw: st.DrawFn, row: _Row, number: int) -> list[str]:
                 *(f"{INDENT}{line}" for line in _along(f"{name}[j] += x[i, k] * y[0, j]")),
             ]
             row.vectors.append(name)
+        case "state":
+            lines = [
+                f"{name} = 0.0",
+                f"{name}b = buffer(float32, x.shape[1])",
+                *_along(f"{name} = {name} * 0.5 + {_value(draw, row)}", f"{name}b[k] = {name}"),
+            ]
+            row.numbers.append(name)
+            row.vectors.append(f"{name}b")
+        case "place":
+            value = _value(draw, row)
+            body = [
+                f"if {value} > {name}:",
+                f"{INDENT}{name} = {value}",
+                f"{INDENT}{name}p = float32(k)",
+            ]
+            lines = [f"{name} = float32(-9)", f"{name}p = 0.0", *_along(*body)]
+            row.numbers += [name, f"{name}p"]
         case _:
             lines = [
                 f"{name} = 0.0",
@@ -77,11 +96,18 @@ def _piece(draw: st.DrawFn, row: _Row, number: int) -> list[str]:
 
 def _ending(draw: st.DrawFn, row: _Row) -> list[str]:
     first, second = _value(draw, row), _value(draw, row)
-    match draw(st.sampled_from(["once", "again", "branch", "sum"])):
+    match draw(st.sampled_from(["once", "again", "branch", "sum", "state", "halves"])):
         case "once":
             return _along(f"out[i, k] = {first}")
         case "again":
             return [*_along(f"out[i, k] = {first}"), *_along(f"out[i, k] = out[i, k] * {second}")]
+        case "state":
+            return ["last = 0.0", *_along(f"last = last * 0.5 + {first}", "out[i, k] = last")]
+        case "halves":
+            turned = second.replace("[i, k]", "[i, x.shape[1] - 1 - k]").replace("[k]", "[0]")
+            store = f"out[i, x.shape[1] - 1 - k] = {turned}"
+            half = ["for k in range(x.shape[1] // 2):", f"{INDENT}{store}"]
+            return [*_along(f"out[i, k] = {first}"), *half]
         case "branch":
             return _along(
                 f"if {_condition(draw, row)}:",

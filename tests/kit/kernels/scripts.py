@@ -8,7 +8,7 @@ from typing import Final
 from tilefarm.dtype import DType
 from tilefarm.workload import TensorSpec, Workload
 
-from driver.benchmarks.script_sources import CONV2D, GEMM, STENCIL
+from driver.benchmarks.script_sources import AVERAGE, CONV2D, GEMM, LARGEST, STENCIL
 
 Shape = tuple[int, ...]
 
@@ -309,3 +309,83 @@ SCRIPTS: Final[Mapping[str, Workload]] = {
     "dot of unsigned data": dot_of(7, 33, 20, DType.UINT8),
 }
 """By what they are; all can be tiled."""
+
+STATES: Final = """
+def states(x, g, out):
+    for c in range(x.shape[1]):
+        h = 0.0
+        n = 0.0
+        for t in range(x.shape[0]):
+            if g[t, c] > 1.0:
+                h = 0.0
+            h = h * 0.5 + x[t, c]
+            n = n * 0.5 + abs(g[t, c])
+            out[t, c] = h / (n + 1.0)
+"""
+TWO_NESTS: Final = """
+def sums(x, out):
+    for c in range(x.shape[1]):
+        out[0, c] = x[0, c]
+    for t in range(x.shape[0] - 1):
+        for c in range(x.shape[1]):
+            out[t + 1, c] = out[t, c] + x[t + 1, c]
+"""
+RANGES: Final = """
+def ranges(x, out):
+    for i in range(x.shape[0]):
+        low = x[i, 0] + 0.0
+        high = x[i, 0] + 0.0
+        for k in range(x.shape[1]):
+            low = min(low, x[i, k])
+            high = max(high, x[i, k])
+        out[i, 0] = low
+        out[i, 1] = high
+"""
+RESETS: Final = """
+def resets(x, r, out):
+    for b in range(x.shape[0]):
+        for c in range(x.shape[2]):
+            s = 0.0
+            for t in range(x.shape[1]):
+                if r[t] > 0.0:
+                    s = 0.0
+                    for k in range(2):
+                        s += x[b, t, c]
+                else:
+                    s += x[b, t, c]
+                out[b, t, c] = s
+"""
+LATE: Final = """
+def late(x, w, out):
+    p = buffer(float32, x.shape[0], w.shape[1])
+    for i in range(x.shape[0]):
+        for j in range(w.shape[1]):
+            p[i, j] = 0.0
+            for k in range(x.shape[1]):
+                p[i, j] += x[i, k] * w[k, j]
+    for j in range(w.shape[1]):
+        s = 0.0
+        for i in range(x.shape[0]):
+            s = s * 0.5 + p[i, j]
+            out[i, j] = s
+"""
+HISTOGRAM: Final = """
+def histogram(x, out):
+    for k in range(out.shape[0]):
+        out[k] = 0.0
+    for i in range(x.shape[0]):
+        out[min(max(int64(x[i]), 0), 7)] += 1.0
+"""
+
+IN_LOCKSTEP: Final[Mapping[str, Workload]] = {
+    "recurrence": script_of(RECURRENCE, (9, 21), x=(9, 21)),
+    "moments": script_of(MOMENTS, (23, 2), x=(23, 9)),
+    "average": script_of(AVERAGE, (11, 75), x=(11, 75)),
+    "place of the largest": script_of(LARGEST, (21,), x=(21, 30)),
+    "states": script_of(STATES, (9, 37), x=(9, 37), g=(9, 37)),
+    "two nests": script_of(TWO_NESTS, (9, 37), x=(9, 37)),
+    "ranges": script_of(RANGES, (19, 2), x=(19, 33)),
+    "resets": script_of(RESETS, (3, 7, 21), x=(3, 7, 21), r=(7,)),
+    "after a product": script_of(LATE, (9, 37), x=(9, 8), w=(8, 37)),
+}
+"""What goes on along an axis, or comes several at a time: nothing of these can be tiled."""

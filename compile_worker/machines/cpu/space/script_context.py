@@ -82,6 +82,7 @@ class ScriptRule:
         declare: adds its variables and constraints.
         steps: of a rule of a user's: what it adds to the schedule, once the others are done.
         intrinsic: that it is about, see `script_intrinsics`.
+        simplifies: the primitive that it tries on every stage, before all else.
     """
 
     name: str
@@ -91,6 +92,7 @@ class ScriptRule:
     declare: Callable[[Draft, ScriptContext], None] = declare_nothing
     steps: Steps = no_steps
     intrinsic: TileIntrinsic | None = None
+    simplifies: str = ""
 
 
 def outcomes(rules: Sequence[ScriptRule], context: ScriptContext) -> tuple[RuleOutcome, ...]:

@@ -32,6 +32,11 @@ def _nothing_inlined(context: ScriptContext) -> str:
     return "" if context.inlined else "no stage before the last one is computed element by element"
 
 
+def _in_any_order(context: ScriptContext) -> str:
+    del context
+    return "elements of the result can be computed in any order"
+
+
 def _always(context: ScriptContext) -> str:
     del context
     return ""
@@ -60,18 +65,29 @@ def _one_scope(context: ScriptContext) -> str:
     return "all operands are in the memory that a processor has"
 
 
+LOCKSTEP: Final = "Lockstep"
+"""The rule that makes a space by itself, see `script_lockstep`."""
+
 RULES: Final[tuple[ScriptRule, ...]] = (
     ScriptRule(
         name="If-Conversion",
         when="a condition is around stores alone",
         effect="it becomes a choice of what is stored",
         unmet=_no("if_convert", "no stage has conditions around stores alone"),
+        simplifies="if_convert",
     ),
     ScriptRule(
         name="Distribute-Loops",
         when="a stage is several statements in loops whose iterations need not one another",
         effect="each is a stage in loops of its own",
         unmet=_no("distribute", "no stage is several statements that can be apart"),
+        simplifies="distribute",
+    ),
+    ScriptRule(
+        name=LOCKSTEP,
+        when="elements of the result need one another, and rows or columns of it do not",
+        effect="some of these are done side by side, and nothing else is chosen",
+        unmet=_in_any_order,
     ),
     ScriptRule(
         name="Always-Inline",
@@ -121,6 +137,9 @@ RULES: Final[tuple[ScriptRule, ...]] = (
     ),
 )
 """Rules in the order in which their variables build on each other."""
+
+SIMPLIFYING: Final = tuple(rule.simplifies for rule in RULES if rule.simplifies)
+"""Primitives that make simple stages of what people write, in the order in which they are tried."""
 
 _of_users: list[ScriptRule] = []
 

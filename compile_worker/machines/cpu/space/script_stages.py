@@ -19,7 +19,8 @@ from typing import Final
 from compile_worker.ir.expr import Buffer, Expr, Load, Var
 from compile_worker.ir.func import Func
 from compile_worker.ir.nests import perfect_nest
-from compile_worker.ir.stmt import Alloc, Block, For, LoopKind, Seq, Stmt, Store
+from compile_worker.ir.reductions import statements
+from compile_worker.ir.stmt import Alloc, Block, For, LoopKind, Stmt, Store
 from compile_worker.ir.visit import find
 
 CACHE: Final = "local"
@@ -169,15 +170,17 @@ class ScriptStages:
 
 def stages_of(func: Func) -> ScriptStages | None:
     """The stages of a script's nest; None where its last one cannot be tiled."""
+    found = ScriptStages(func, all_stages(func))
+    return found if found.stages and _is_tileable(found) else None
+
+
+def all_stages(func: Func) -> tuple[Stage, ...]:
+    """The stages of a script's nest, in order; none where it says of one how it runs."""
     body: Stmt = func.body
     while isinstance(body, Alloc):
         body = body.body
-    parts = body.stmts if isinstance(body, Seq) else (body,)
-    stages = [_stage(part) for part in parts]
-    if None in stages:
-        return None
-    found = ScriptStages(func, tuple(each for each in stages if each is not None))
-    return found if _is_tileable(found) else None
+    stages = [_stage(part) for part in statements(body)]
+    return () if None in stages else tuple(each for each in stages if each is not None)
 
 
 def _stage(stmt: Stmt) -> Stage | None:

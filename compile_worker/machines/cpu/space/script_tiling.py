@@ -30,7 +30,7 @@ _MOST_ROWS: Final = 8
 _MOST_SIZES: Final = 12
 """Sizes of tiles along an axis that there are to choose from, at most."""
 
-_MANY: Final = 1 << 17
+MANY: Final = 1 << 17
 """Innermost iterations that are worth a round of threads."""
 
 
@@ -62,7 +62,7 @@ def declare_tiling(draft: Draft, context: ScriptContext) -> None:
 
 def _declare_threads(draft: Draft, context: ScriptContext) -> None:
     axes = context.stages.axes
-    if context.threads == 1 or sum(each.work for each in context.stages.stages) < _MANY:
+    if context.threads == 1 or sum(each.work for each in context.stages.stages) < MANY:
         draft.constant("shared", 0)
         return
     draft.tunable("shared", (0, 1), ("one thread", "all threads"))

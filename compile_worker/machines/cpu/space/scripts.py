@@ -31,9 +31,10 @@ from compile_worker.machines.cpu.space.script_context import (
     outcomes,
 )
 from compile_worker.machines.cpu.space.script_intrinsics import ways
+from compile_worker.machines.cpu.space.script_lockstep import lockstep_space
 from compile_worker.machines.cpu.space.script_places import at, is_cheap, is_inlinable
 from compile_worker.machines.cpu.space.script_regions import Regions
-from compile_worker.machines.cpu.space.script_rules import RULES, with_rules_of_users
+from compile_worker.machines.cpu.space.script_rules import RULES, SIMPLIFYING, with_rules_of_users
 from compile_worker.machines.cpu.space.script_stages import ScriptStages, Stage, stages_of
 from compile_worker.machines.cpu.space.script_trace import script_steps
 from compile_worker.machines.cpu.space.windows import SPARE, first_valid
@@ -46,9 +47,6 @@ VERSION: Final = 2
 
 _TRIES: Final = 400
 """Blocks that are tried for the default, the best first."""
-
-_SIMPLIFYING: Final = ("if_convert", "distribute")
-"""Primitives that make simple stages of what people write, in the order in which they are tried."""
 
 _MOST_VECTORS: Final = 4
 """Of a block along its lanes: more leave too few registers to its rows."""
@@ -69,11 +67,12 @@ def script_trace(workload: Workload, target: Target) -> Trace:
 
 
 def space_by(rules: Sequence[ScriptRule], workload: Workload, target: Target) -> Generated | None:
-    """The space of a script; None where its last stage cannot be tiled.
+    """The space of a script; None where all that it does needs something else of it.
 
     Conditions become choices, and stages of several statements several stages, where that has a
     space. Stages of slow functions that several read are kept where there is room for what they
-    make, and are inlined as all others otherwise.
+    make, and are inlined as all others otherwise. Where the last stage cannot be tiled, rows or
+    columns of stages that need nothing of one another are done together.
 
     Raises:
         Emptied: not one choice is valid.
@@ -92,13 +91,16 @@ def space_by(rules: Sequence[ScriptRule], workload: Workload, target: Target) ->
                 return made
     if emptied is not None:
         raise emptied
-    return None
+    first, form = simplified(nest, target, ("if_convert",))
+    return lockstep_space(workload, target, form, first, rules, VERSION)
 
 
-def simplified(nest: Func, target: Target) -> tuple[tuple[Step, ...], Func]:
+def simplified(
+    nest: Func, target: Target, by: Sequence[str] = SIMPLIFYING
+) -> tuple[tuple[Step, ...], Func]:
     """What makes simple stages of those with conditions or several statements, and its result."""
     steps = []
-    for name, block in product(_SIMPLIFYING, [block.name for block in blocks(nest.body)]):
+    for name, block in product(by, [block.name for block in blocks(nest.body)]):
         step = Step(name, (block,))
         try:
             nest = replay(Trace((step,)), nest, target)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from kit.kernels.runtime_double import call, outputs_like, runtime_double
-from kit.kernels.scripts import MOMENTS, RECURRENCE, SCRIPTS, script_of
+from kit.kernels.scripts import HISTOGRAM, IN_LOCKSTEP, SCRIPTS, script_of
 from kit.objects.hosts import X86, runs_here
 from numpy.typing import NDArray
 from tilefarm.artifact import Artifact, CompileJob
@@ -31,6 +31,7 @@ from driver.benchmarks.script_sources import GEMM
 from tuner.sampler import Sampler
 
 CPU = processor("cpu", Host(triple=X86_64, cpu="x86-64-v3"))
+ALL = {**SCRIPTS, **IN_LOCKSTEP}
 VNNI = replace(CPU, host=X86["avx512vnni"][0])
 
 
@@ -72,20 +73,20 @@ def compare(work: Workload, target: Target, points: int, folder: Path) -> None:
         np.testing.assert_array_equal(out, wanted, err_msg=str(point))
 
 
-@pytest.mark.parametrize("name", [name for name in SCRIPTS if "long" not in name])
+@pytest.mark.parametrize("name", [name for name in ALL if "long" not in name])
 def test_the_default_and_another_point_are_right(name: str, tmp_path: Path) -> None:
     if not runs_here("avx2"):
         pytest.skip("this processor has no avx2")
-    compare(SCRIPTS[name], CPU, 1, tmp_path)
+    compare(ALL[name], CPU, 1, tmp_path)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", SCRIPTS)
+@pytest.mark.parametrize("name", ALL)
 @pytest.mark.parametrize("host", ["avx2", "avx512vnni"])
 def test_many_points_are_right(name: str, host: str, tmp_path: Path) -> None:
     if not runs_here(host):
         pytest.skip(f"this processor has no {host}")
-    compare(SCRIPTS[name], replace(CPU, host=X86[host][0]), 8, tmp_path)
+    compare(ALL[name], replace(CPU, host=X86[host][0]), 8, tmp_path)
 
 
 def test_the_rules_fire_where_they_apply() -> None:
@@ -116,9 +117,25 @@ def test_a_rule_that_does_not_fire_says_why() -> None:
     silent = [each for each in space_of(SCRIPTS["edges"]).rules if not each.fired]
     assert {each.rule for each in silent} == {
         *("If-Conversion", "Distribute-Loops", "Always-Inline", "Add-Cache-Stage", "Tensorize"),
-        *("Add-Multi-Level-SPM", "Add-Multi-Scope-SPM"),
+        *("Lockstep", "Add-Multi-Level-SPM", "Add-Multi-Scope-SPM"),
     }
     assert all(each.why for each in silent)
+
+
+def test_what_cannot_be_tiled_goes_in_lockstep() -> None:
+    for name, work in IN_LOCKSTEP.items():
+        made = space_of(work)
+        assert fired(made) - {"If-Conversion"} == {"Lockstep"}, name
+        assert "lockstep" in str(made.trace(made.default)) or name == "two nests"
+    assert fired(space_of(IN_LOCKSTEP["states"])) == {"If-Conversion", "Lockstep"}
+
+
+def test_threads_share_rows_in_lockstep(tmp_path: Path) -> None:
+    target = with_threads(CPU, 2)
+    work = script_of(IN_LOCKSTEP["average"].attr_str("source"), (300, 500), x=(300, 500))
+    assert space_of(work, target).default["shared_out"]
+    assert "parallel" in str(space_of(work, target).trace({}))
+    compare(work, target, 4, tmp_path)
 
 
 def point_of(made: Generated, **chosen: int) -> dict[str, int]:
@@ -181,9 +198,8 @@ def test_threads_share_tiles_that_do_not_overlap() -> None:
     assert violations(made.space, whole) == ["tiles_for_threads"]
 
 
-def test_what_cannot_be_tiled_has_no_space() -> None:
-    assert cpu_space(script_of(RECURRENCE, (4, 9), x=(4, 9)), CPU) is None
-    assert cpu_space(script_of(MOMENTS, (4, 2), x=(4, 9)), CPU) is None
+def test_what_needs_all_of_itself_has_no_space() -> None:
+    assert cpu_space(script_of(HISTOGRAM, (8,), x=(4000,)), CPU) is None
 
 
 def test_a_stage_that_fits_no_stack_is_computed_for_a_part_of_the_result() -> None:
