@@ -57,7 +57,7 @@ def lockstep(schedule: Schedule, stage: str, loop: str, lanes: int, way: str) ->
     raw, path = written_nest("lockstep", func, stage)
     rest_name = f"{stage}_rest"
     unused_stage("lockstep", func, rest_name)
-    outer, held = perfect_nest(raw)
+    outer, held = _serial_nest(raw)
     chosen = _chosen(outer, loop)
     others = tuple(each for each in outer if each is not chosen)
     inside = wrap(others, held)
@@ -76,6 +76,15 @@ def lockstep(schedule: Schedule, stage: str, loop: str, lanes: int, way: str) ->
         last = _part(others, held, rest_name, end)
         parts.append(with_named_loops(last, rest_name, lambda name: name.removeprefix(f"{stage}_")))
     return replaced(func, path, sequence(parts))
+
+
+def _serial_nest(stmt: Stmt) -> tuple[Loops, Stmt]:
+    """The loops that hold nothing but one another, as far as nobody says how they run."""
+    loops, held = perfect_nest(stmt)
+    count = next(
+        (at for at, loop in enumerate(loops) if loop.kind is not LoopKind.SERIAL), len(loops)
+    )
+    return loops[:count], wrap(loops[count:], held)
 
 
 def _chosen(loops: Loops, name: str) -> For:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from kit.golden import Golden
 from kit.kernels.nests import SIM
 from kit.kernels.random_rows import row_scripts
-from kit.kernels.scripts import HISTOGRAM, IN_LOCKSTEP, script_of
+from kit.kernels.scripts import HISTOGRAM, IN_LOCKSTEP, TURNED, script_of
 from tilefarm.errors import ScheduleError
 from tilefarm.trace import Step, Trace
 
@@ -97,6 +97,13 @@ def test_what_other_steps_have_changed_is_refused() -> None:
         after(func, Step("parallel", ("out_c",)), lockstep("c", 4))
     with pytest.raises(ScheduleError, match="there already is a stage of this name"):
         after(func, lockstep("c", 10), Step("lockstep", ("out", "out_c_0", 2, "vectors")))
+
+
+def test_a_loop_side_by_side_stays_inside() -> None:
+    func = nest_of(script_of(TURNED, (6, 4), x=(4, 6)), SIM)
+    made = after(func, lockstep("i", 4), Step("lockstep", ("out", "out_j", 2, "vectors")))
+    assert "for out_j_1 in 2\n        vectorized out_i_1 in 4\n" in show(made)
+    assert same(func, made)
 
 
 def test_bins_that_any_element_may_change_are_refused() -> None:

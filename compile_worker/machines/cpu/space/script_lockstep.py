@@ -28,7 +28,7 @@ from tilefarm.workload import Workload
 from compile_worker.draft import Draft
 from compile_worker.generated import Generated, RuleOutcome
 from compile_worker.ir.affine import as_affine
-from compile_worker.ir.expr import Expr, Load, Var
+from compile_worker.ir.expr import Buffer, Expr, Load, Var
 from compile_worker.ir.func import Func
 from compile_worker.ir.independence import independent
 from compile_worker.ir.nests import Loops, perfect_nest, wrap
@@ -44,8 +44,11 @@ from compile_worker.machines.cpu.space.script_tiling import MANY
 from compile_worker.machines.cpu.space.windows import first_valid
 from compile_worker.schedule.lockstep import WAYS
 
-_LANES: Final = (1, 4, 8, 16, 32, 64, 128, 256)
+_LANES: Final = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 """Iterations side by side that there are to choose from; 1 leaves a nest as it is written."""
+
+_MOST_LANES: Final = 64
+"""Where all iterations are side by side, and there is no rest."""
 
 _VECTORS, _WRITTEN_OUT = range(len(WAYS))
 
@@ -78,16 +81,23 @@ class Rows:
         return _work(self.written)
 
     @cached_property
+    def own(self) -> frozenset[Buffer]:
+        """The buffers that each iteration has for itself."""
+        return frozenset(alloc.buffer for alloc in find(self.written, Alloc))
+
+    @cached_property
     def own_nbytes(self) -> int:
-        """Of the buffers that each iteration has for itself."""
-        buffers = (alloc.buffer for alloc in find(self.written, Alloc))
-        return sum(prod(buffer.shape) * buffer.dtype.nbytes for buffer in buffers)
+        return sum(prod(buffer.shape) * buffer.dtype.nbytes for buffer in self.own)
+
+    @cached_property
+    def keeps_vectors(self) -> bool:
+        """Whether an iteration has more for itself than single numbers."""
+        return any(prod(buffer.shape) > 1 for buffer in self.own)
 
     def neighbours(self, var: Var) -> int:
         """How many more places are beside those of the next iteration than are apart from them."""
-        own = {alloc.buffer for alloc in find(self.written, Alloc)}
         places: list[Load | Store] = [*find(self.written, Load), *find(self.written, Store)]
-        return sum(_nearness(at.index, var) for at in places if at.buffer not in own)
+        return sum(_nearness(at.index, var) for at in places if at.buffer not in self.own)
 
     @cached_property
     def runs_along_neighbours(self) -> bool:
@@ -119,6 +129,13 @@ def lockstep_space(
     full = first_valid(draft, [default])
     space = draft.space(workload.operator, version, full)
     return Generated(space, partial(_steps, nests, first), _outcomes(rules, first))
+
+
+def is_mostly_in_sequence(func: Func) -> bool:
+    """Whether most of the work is in stages of several statements, which no tile changes."""
+    works = [(stage, Rows(stage, ()).work) for stage in all_stages(func)]
+    stuck = sum(work for stage, work in works if not isinstance(stage.block.body, Store))
+    return 2 * stuck > sum(work for _, work in works)
 
 
 def rows_of(func: Func) -> tuple[Rows, ...]:
@@ -162,9 +179,14 @@ def _declare(draft: Draft, rows: Rows, target: Target) -> dict[str, int]:
 def _choices(rows: Rows, threads: int) -> Iterator[tuple[int, ...]]:
     """Every loop, lanes, way, outermost loop and sharing that go together, each schedule once."""
     numbers = range(len(rows.free))
+    wholes = {loop.extent for loop in rows.free if loop.extent <= _MOST_LANES}
     several = threads > 1 and rows.work >= MANY
     for loop, lanes, way, outermost, shared in product(
-        numbers, _LANES, range(len(WAYS)), numbers, (0, 1) if several else (0,)
+        numbers,
+        sorted({*_LANES, *wholes}),
+        range(len(WAYS)),
+        numbers,
+        (0, 1) if several else (0,),
     ):
         extent = rows.free[loop].extent
         if lanes > extent or lanes * rows.own_nbytes > CACHE_NBYTES:
@@ -182,7 +204,7 @@ def _wished(rows: Rows, target: Target, listed: Sequence[tuple[int, ...]]) -> tu
     counts = [rows.neighbours(loop.var) for loop in rows.free]
     loop = counts.index(max(counts))
     most, way = _WISHED[0] if counts[loop] > 0 and isa_of(target.host).exact_floats else _WISHED[1]
-    if rows.runs_along_neighbours:
+    if rows.runs_along_neighbours or rows.keeps_vectors:
         most = 1
 
     def liked(row: tuple[int, ...]) -> tuple[bool | int, ...]:

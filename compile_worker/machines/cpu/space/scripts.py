@@ -31,7 +31,7 @@ from compile_worker.machines.cpu.space.script_context import (
     outcomes,
 )
 from compile_worker.machines.cpu.space.script_intrinsics import ways
-from compile_worker.machines.cpu.space.script_lockstep import lockstep_space
+from compile_worker.machines.cpu.space.script_lockstep import is_mostly_in_sequence, lockstep_space
 from compile_worker.machines.cpu.space.script_places import at, is_cheap, is_inlinable
 from compile_worker.machines.cpu.space.script_regions import Regions
 from compile_worker.machines.cpu.space.script_rules import RULES, SIMPLIFYING, with_rules_of_users
@@ -71,14 +71,18 @@ def space_by(rules: Sequence[ScriptRule], workload: Workload, target: Target) ->
 
     Conditions become choices, and stages of several statements several stages, where that has a
     space. Stages of slow functions that several read are kept where there is room for what they
-    make, and are inlined as all others otherwise. Where the last stage cannot be tiled, rows or
-    columns of stages that need nothing of one another are done together.
+    make, and are inlined as all others otherwise. Where the last stage cannot be tiled, or the
+    work is in stages that cannot, rows or columns that need nothing of one another are done
+    together.
 
     Raises:
         Emptied: not one choice is valid.
     """
     nest = nest_of(workload, target)
     simpler = simplified(nest, target)
+    in_sequence = is_mostly_in_sequence(simpler[1])
+    if in_sequence and (made := _in_lockstep(rules, workload, target, nest)) is not None:
+        return made
     forms = [simpler, ((), nest)] if simpler[0] else [((), nest)]
     emptied: Emptied | None = None
     for (first, form), keep_slow in product(forms, (True, False)):
@@ -89,8 +93,15 @@ def space_by(rules: Sequence[ScriptRule], workload: Workload, target: Target) ->
         else:
             if made is not None:
                 return made
-    if emptied is not None:
+    made = _in_lockstep(rules, workload, target, nest)
+    if made is None and emptied is not None:
         raise emptied
+    return made
+
+
+def _in_lockstep(
+    rules: Sequence[ScriptRule], workload: Workload, target: Target, nest: Func
+) -> Generated | None:
     first, form = simplified(nest, target, ("if_convert",))
     return lockstep_space(workload, target, form, first, rules, VERSION)
 

@@ -31,7 +31,7 @@ POINTS: Final = 3
 
 
 def explore(folder: Path, examples: int, *, derandomize: bool) -> Counter[str]:
-    """How many scripts had a space, and how many had none."""
+    """How many scripts had a space, how many had none, and how many had but one row anyway."""
     found: Counter[str] = Counter()
 
     @settings(
@@ -53,7 +53,7 @@ def explore(folder: Path, examples: int, *, derandomize: bool) -> Counter[str]:
             points = [made.default, *Sampler(made.space).sample(POINTS, rng)]
             assert not any(violations(made.space, point) for point in points)
             traces += [made.trace(point) for point in points]
-        found["no space" if made is None else "space"] += 1
+        found["one row" if shape[0] == 1 else "no space" if made is None else "space"] += 1
         for trace in traces:
             job = CompileJob(workload=work, trace=trace, target=CPU, symbol="entry")
             built = compile_kernel(job)
@@ -79,4 +79,4 @@ def test_points_of_random_scripts_are_right(tmp_path: Path) -> None:
 @pytest.mark.timeout(900)
 def test_points_of_many_random_scripts_are_right(tmp_path: Path) -> None:
     found = explore(tmp_path, 200, derandomize=settings().derandomize)
-    assert found["space"] > 0.9 * found.total(), found
+    assert found["no space"] < 0.1 * found["space"], found
