@@ -18,7 +18,6 @@ PAUSES: Final = {
     ),
     "faults/nemesis.py::_lie_and_kill": "how long a lie is believed, at random",
     "faults/test_lost_calls.py::_slept": "the pause of a client that tries again",
-    "faults/test_lost_calls.py::acquire": "nobody hears that the server misses a caller",
     "faults/test_row_07_network_cut.py::test_a_connection_that_breaks_under_a_run": (
         "how long a network is cut"
     ),

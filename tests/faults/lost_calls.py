@@ -55,11 +55,13 @@ class Trap:
 
     Attributes:
         sprung: set once it has.
+        ended: calls of the method that a server has done with, be it in vain.
     """
 
     method: Method[Any, Any]
     loss: Loss
     sprung: threading.Event = field(default_factory=threading.Event)
+    ended: int = 0
     _proxy: Proxy | None = None
 
     def set_up(self, patch: pytest.MonkeyPatch) -> None:
@@ -100,6 +102,7 @@ class Trap:
             try:
                 return await route.answer(request, by)
             finally:
+                self.ended += 1
                 if proxy := self._springs(Loss.REPLY):
                     proxy.reset()
 

@@ -188,6 +188,11 @@ def hears_more(scene: Scene, seconds: float) -> bool:
     return uptime(scene) > seconds
 
 
+def tells_of_quarantine(scene: Scene) -> bool:
+    """Whether the tracker has heard of it, which takes until the next heartbeat."""
+    return bool(scene.admin.states()[0].quarantine)
+
+
 def heartbeat(scene: Scene) -> None:
     """A device tells of its quarantine, and hears that somebody has ended it."""
     scene.serve()
@@ -197,7 +202,7 @@ def heartbeat(scene: Scene) -> None:
     with pytest.raises(SuspectError):
         client.run(ask("crash", "r"))
     scene.spoil()
-    eventually(lambda: bool(scene.admin.states()[0].quarantine))
+    eventually(partial(tells_of_quarantine, scene))
     eventually(lambda: scene.trap is None or scene.trap.sprung.is_set())
     for _ in range(2):  # with the second one it is known that the reply to the first has arrived
         eventually(partial(hears_more, scene, uptime(scene)))
@@ -218,14 +223,16 @@ def acquire(scene: Scene) -> None:
     """Somebody waits for a device that another one has."""
     scene.serve()
     held = scene.lease()
+    trap = scene.trap
+    ended = trap.ended if trap and trap.loss is Loss.CONNECTION else -1
     scene.spoil()
     with ThreadPoolExecutor(1) as beside:
         asked = beside.submit(scene.lease, scene.user, "next")
+        # Who waits is a client that lives, once the call that was cut off is over.
+        eventually(lambda: trap is None or trap.ended > ended)
         eventually(lambda: len(scene.admin.overview().waiting) == 1)
-        if scene.trap and scene.trap.loss is Loss.CONNECTION:
-            time.sleep(0.5)  # until who waits is a client that lives
         scene.admin.release(held)
-        got = asked.result(30)
+        got = asked.result(60)
     scene.admin.renew(got)
     scene.found.append(got.fence - held.fence)
 
@@ -284,9 +291,8 @@ def load_module(scene: Scene) -> None:
             try:
                 verdict = caller.unary(methods.LOAD_MODULE, call, timeout_seconds=60.0)
             except DeviceSilentError:
-                time.sleep(
-                    PAUSE_SECONDS
-                )  # A channel that was cut connects anew only after a while.
+                # A channel that was cut connects anew only after a while.
+                time.sleep(PAUSE_SECONDS)
             else:
                 scene.found = [verdict]
                 break
@@ -339,6 +345,7 @@ def run_on_a_device_that_turns_wrong(scene: Scene) -> None:
     scene.spoil()
     with pytest.raises(SuspectError):
         client.run(ask("crash", "r2"))
+    eventually(partial(tells_of_quarantine, scene))
 
 
 def check_of_a_device_that_turned_wrong(scene: Scene) -> None:
@@ -350,6 +357,7 @@ def check_of_a_device_that_turned_wrong(scene: Scene) -> None:
     scene.spoil()
     with pytest.raises(SuspectError):
         client.confirm()
+    eventually(partial(tells_of_quarantine, scene))
 
 
 ACTS: Final[tuple[tuple[Method[Any, Any], Callable[[Scene], None]], ...]] = (
