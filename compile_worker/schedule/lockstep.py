@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeVar
 
 from tilefarm.errors import ScheduleError
 
@@ -18,6 +18,8 @@ from compile_worker.ir.visit import mentioned, rewrite, substitute, variables
 from compile_worker.schedule.guards import unused_stage, written_nest
 from compile_worker.schedule.places import replaced
 from compile_worker.schedule.schedule import Schedule, primitive
+
+_T = TypeVar("_T")
 
 WAYS: Final[Mapping[str, LoopKind]] = {
     "vectors": LoopKind.VECTORIZED,
@@ -37,14 +39,16 @@ def lockstep(schedule: Schedule, stage: str, loop: str, lanes: int, way: str) ->
             out[t, c] = s[0]
     ->
         for c_0 in 0:2:
-          vectorized c_1 in 0:16: s[c_1, 0] = 0
+          vectorized c_1 in 0:16: s[0, c_1] = 0
           for t in 0:8:
-            vectorized c_2 in 0:16: s[c_2, 0] = s[c_2, 0] * 0.5 + x[t, c_0*16 + c_2]
-            vectorized c_3 in 0:16: out[t, c_0*16 + c_3] = s[c_3, 0]
+            vectorized c_2 in 0:16: s[0, c_2] = s[0, c_2] * 0.5 + x[t, c_0*16 + c_2]
+            vectorized c_3 in 0:16: out[t, c_0*16 + c_3] = s[0, c_3]
 
     The loop goes around all others of the stage; the iterations that are left, here 8, become the
     stage `<stage>_rest`. Each iteration does its own statements in their order, and a buffer of an
-    iteration's own gets an axis for it. (Nuzman and Zaks, Outer-loop vectorization, PACT 2008.)
+    iteration's own gets an axis for it: the last one, so that a vector lies side by side, or the
+    first where lanes are written out, so that vectors may run along what each has for itself.
+    (Nuzman and Zaks, Outer-loop vectorization, PACT 2008.)
 
     Raises:
         ScheduleError: the loop is not among those around the stage, its iterations need one
@@ -124,7 +128,7 @@ class _Lanes:
             case For(var, extent, body, LoopKind.SERIAL, marks):
                 return For(var, extent, self.sunk(body, wide), LoopKind.SERIAL, marks)
             case Alloc(buffer, body, marks):
-                shape = (self.count, *buffer.shape)
+                shape = self._with_lane(buffer.shape, self.count)
                 more = Buffer(f"{buffer.name}{self.suffix}", shape, buffer.dtype, buffer.scope)
                 return Alloc(more, self.sunk(body, {**wide, buffer: more}), marks)
             case If(condition, then, otherwise) if self._is_common(condition, wide):
@@ -133,6 +137,10 @@ class _Lanes:
                 return If(condition, then, other)
             case _:
                 return self._side_by_side(stmt, wide)
+
+    def _with_lane(self, axes: tuple[_T, ...], own: _T) -> tuple[_T, ...]:
+        """The axes of a buffer, and that of the lanes."""
+        return (*axes, own) if self.kind is LoopKind.VECTORIZED else (own, *axes)
 
     def _is_common(self, condition: Expr, wide: Mapping[Buffer, Buffer]) -> bool:
         """Whether a condition is the same for all lanes."""
@@ -146,9 +154,9 @@ class _Lanes:
         def rule(node: Node) -> Node | None:
             match node:
                 case Load(buffer, index) if buffer in wide:
-                    return Load(wide[buffer], (lane, *index))
+                    return Load(wide[buffer], self._with_lane(index, lane))
                 case Store(buffer, index, value) if buffer in wide:
-                    return Store(wide[buffer], (lane, *index), value)
+                    return Store(wide[buffer], self._with_lane(index, lane), value)
                 case _:
                     return None
 

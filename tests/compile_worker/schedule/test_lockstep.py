@@ -50,6 +50,8 @@ def lockstep(loop: str, lanes: int, way: str = "vectors") -> Step:
         ("place of the largest", [Step("if_convert", ("out",)), lockstep("i", 16)]),
         ("two nests", [lockstep("c", 37)]),
         ("resets", [lockstep("c", 8), Step("reorder", ("out_b", "out_c_0"))]),
+        ("buffers of states", [lockstep("c", 37)]),
+        ("buffers of states", [lockstep("c", 37, "written out")]),
     ],
 )
 def test_picture(name: str, steps: list[Step], golden: Golden) -> None:

@@ -377,6 +377,21 @@ def histogram(x, out):
         out[min(max(int64(x[i]), 0), 7)] += 1.0
 """
 
+STATE_SPACE: Final = """
+def state_space(x, out):
+    for c in range(x.shape[1]):
+        h = buffer(float32, 4)
+        for s in range(4):
+            h[s] = 0.0
+        for t in range(x.shape[0]):
+            y = 0.0
+            for s in range(4):
+                h[s] = h[s] * 0.5 + x[t, c] * float32(s)
+                y += h[s]
+            out[t, c] = y
+"""
+"""Each channel has a buffer of states, of which every one is needed at every step."""
+
 IN_LOCKSTEP: Final[Mapping[str, Workload]] = {
     "recurrence": script_of(RECURRENCE, (9, 21), x=(9, 21)),
     "moments": script_of(MOMENTS, (23, 2), x=(23, 9)),
@@ -386,6 +401,7 @@ IN_LOCKSTEP: Final[Mapping[str, Workload]] = {
     "two nests": script_of(TWO_NESTS, (9, 37), x=(9, 37)),
     "ranges": script_of(RANGES, (19, 2), x=(19, 33)),
     "resets": script_of(RESETS, (3, 7, 21), x=(3, 7, 21), r=(7,)),
+    "buffers of states": script_of(STATE_SPACE, (9, 37), x=(9, 37)),
     "after a product": script_of(LATE, (9, 37), x=(9, 8), w=(8, 37)),
 }
 """What goes on along an axis, or comes several at a time: nothing of these can be tiled."""

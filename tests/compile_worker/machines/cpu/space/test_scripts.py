@@ -22,6 +22,8 @@ from tilefarm.workload import Workload
 from compile_worker.compiler import compile_kernel, lowered
 from compile_worker.emit import kernel_text
 from compile_worker.generated import Generated
+from compile_worker.ir.affine import linear
+from compile_worker.ir.expr import Load
 from compile_worker.ir.interpret import interpret
 from compile_worker.ir.stmt import For, LoopKind
 from compile_worker.ir.visit import find
@@ -128,6 +130,22 @@ def test_what_cannot_be_tiled_goes_in_lockstep() -> None:
         assert fired(made) - {"If-Conversion"} == {"Lockstep"}, name
         assert "lockstep" in str(made.trace(made.default)) or name == "two nests"
     assert fired(space_of(IN_LOCKSTEP["states"])) == {"If-Conversion", "Lockstep"}
+
+
+def test_buffers_of_states_lie_side_by_side_where_vectors_take_them() -> None:
+    """One element of a buffer in all lanes is one load, where it had been a gather."""
+    work = IN_LOCKSTEP["buffers of states"]
+    made = space_of(work, VNNI)
+    assert made.default["lanes_out"] > 1
+    func = lowered(CompileJob(workload=work, trace=made.trace(made.default), target=VNNI))
+    steps = {
+        linear(at.index[0])[0][loop.var]
+        for loop in find(func.body, For)
+        if loop.kind is LoopKind.VECTORIZED
+        for at in find(loop, Load)
+        if at.buffer.name.startswith("h")
+    }
+    assert steps == {1}
 
 
 def test_threads_share_rows_in_lockstep(tmp_path: Path) -> None:
