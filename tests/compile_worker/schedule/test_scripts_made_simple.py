@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from kit.golden import Golden
 from kit.kernels.nests import SIM
-from kit.kernels.scripts import SCRIPTS, script_of
+from kit.kernels.scripts import IN_LOCKSTEP, SCRIPTS, script_of
 from tilefarm.errors import ScheduleError
 from tilefarm.trace import Step, Trace
 
@@ -95,7 +95,7 @@ def same(before: Func, func: Func) -> bool:
     ],
 )
 def test_picture(name: str, steps: list[tuple[str, str]], golden: Golden) -> None:
-    before = nest_of(SCRIPTS[name], SIM)
+    before = nest_of({**SCRIPTS, **IN_LOCKSTEP}[name], SIM)
     func = after(before, *steps)
     golden(show(func))
     assert same(before, func)

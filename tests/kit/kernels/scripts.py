@@ -297,7 +297,6 @@ SCRIPTS: Final[Mapping[str, Workload]] = {
     "edges": script_of(EDGES, (9, 40), x=(9, 40)),
     "turned": script_of(TURNED, (24, 20), x=(20, 24)),
     "rows, one after the other": script_of(ROWS_AT_ONCE, (9, 33), x=(9, 33), gain=(33,)),
-    "rows with two states": script_of(ONLINE_SOFTMAX, (4, 33), x=(4, 33)),
     "rows with a condition": script_of(CAUSAL, (12, 18), q=(12, 8), v=(12, 18)),
     "rows in their output": script_of(ROW_BY_ROW, (9, 33), x=(9, 33)),
     "rows in their output, long": script_of(ROW_BY_ROW, (20, 1500), x=(20, 1500)),
@@ -393,6 +392,7 @@ def state_space(x, out):
 """Each channel has a buffer of states, of which every one is needed at every step."""
 
 IN_LOCKSTEP: Final[Mapping[str, Workload]] = {
+    "rows with two states": script_of(ONLINE_SOFTMAX, (4, 33), x=(4, 33)),
     "recurrence": script_of(RECURRENCE, (9, 21), x=(9, 21)),
     "moments": script_of(MOMENTS, (23, 2), x=(23, 9)),
     "average": script_of(AVERAGE, (11, 75), x=(11, 75)),

@@ -53,6 +53,12 @@ _MOST_LANES: Final = 64
 _VECTORS, _WRITTEN_OUT = range(len(WAYS))
 
 _MOST_WRITTEN_OUT: Final = 16
+_MUCH: Final = 0.4
+"""Of the work, in stages that no tile changes: a tile is of no use then."""
+
+_MOSTLY: Final = 0.6
+"""Of the work, in loops along which vectors run: nests are good as they are written then."""
+
 _LEAST_SHARE: Final = 0.02
 """Of all that a script does, for a nest to be worth a choice."""
 
@@ -101,13 +107,13 @@ class Rows:
 
     @cached_property
     def runs_along_neighbours(self) -> bool:
-        """Whether an innermost loop is one for vectors already."""
-        innermost = (
-            loop for loop in find(self.written, For) if next(find(loop.body, For), None) is None
+        """Whether most of the work is in innermost loops that are ones for vectors already."""
+        good = sum(
+            times
+            for loop, times in _innermost(self.written, 1)
+            if independent(loop.var, loop.body) and self.neighbours(loop.var) > 0
         )
-        return any(
-            independent(loop.var, loop.body) and self.neighbours(loop.var) > 0 for loop in innermost
-        )
+        return good > _MOSTLY * self.work
 
 
 def lockstep_space(
@@ -131,11 +137,11 @@ def lockstep_space(
     return Generated(space, partial(_steps, nests, first), _outcomes(rules, first))
 
 
-def is_mostly_in_sequence(func: Func) -> bool:
-    """Whether most of the work is in stages of several statements, which no tile changes."""
+def is_in_sequence(func: Func) -> bool:
+    """Whether much of the work is in stages of several statements, which no tile changes."""
     works = [(stage, Rows(stage, ()).work) for stage in all_stages(func)]
     stuck = sum(work for stage, work in works if not isinstance(stage.block.body, Store))
-    return 2 * stuck > sum(work for _, work in works)
+    return stuck > _MUCH * sum(work for _, work in works)
 
 
 def rows_of(func: Func) -> tuple[Rows, ...]:
@@ -255,7 +261,17 @@ def _work(stmt: Stmt) -> int:
     return prod(loop.extent for loop in loops) * max(1, sum(inner))
 
 
-def _inside(stmt: Stmt) -> Iterator[Stmt]:
+def _innermost(stmt: Stmt, times: int) -> Iterator[tuple[For, int]]:
+    """Loops that hold no others, and how often they iterate where `stmt` is done so often."""
+    for loop in _inside(stmt):
+        all_times = times * loop.extent
+        if next(_inside(loop.body), None) is None:
+            yield loop, all_times
+        else:
+            yield from _innermost(loop.body, all_times)
+
+
+def _inside(stmt: Stmt) -> Iterator[For]:
     """The outermost loops within a statement."""
     if isinstance(stmt, For):
         yield stmt

@@ -31,7 +31,7 @@ from compile_worker.machines.cpu.space.script_context import (
     outcomes,
 )
 from compile_worker.machines.cpu.space.script_intrinsics import ways
-from compile_worker.machines.cpu.space.script_lockstep import is_mostly_in_sequence, lockstep_space
+from compile_worker.machines.cpu.space.script_lockstep import is_in_sequence, lockstep_space
 from compile_worker.machines.cpu.space.script_places import at, is_cheap, is_inlinable
 from compile_worker.machines.cpu.space.script_regions import Regions
 from compile_worker.machines.cpu.space.script_rules import RULES, SIMPLIFYING, with_rules_of_users
@@ -80,7 +80,7 @@ def space_by(rules: Sequence[ScriptRule], workload: Workload, target: Target) ->
     """
     nest = nest_of(workload, target)
     simpler = simplified(nest, target)
-    in_sequence = is_mostly_in_sequence(simpler[1])
+    in_sequence = is_in_sequence(simpler[1])
     if in_sequence and (made := _in_lockstep(rules, workload, target, nest)) is not None:
         return made
     forms = [simpler, ((), nest)] if simpler[0] else [((), nest)]
