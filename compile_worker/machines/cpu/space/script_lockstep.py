@@ -42,6 +42,7 @@ from compile_worker.machines.cpu.space.script_rules import LOCKSTEP
 from compile_worker.machines.cpu.space.script_stages import Stage, all_stages
 from compile_worker.machines.cpu.space.script_tiling import MANY
 from compile_worker.machines.cpu.space.windows import first_valid
+from compile_worker.passes.flatten import LOCAL_NBYTES
 from compile_worker.schedule.lockstep import WAYS
 
 _LANES: Final = (1, 2, 4, 8, 16, 32, 64, 128, 256)
@@ -93,7 +94,7 @@ class Rows:
 
     @cached_property
     def own_nbytes(self) -> int:
-        return sum(prod(buffer.shape) * buffer.dtype.nbytes for buffer in self.own)
+        return sum(map(_nbytes, self.own))
 
     @cached_property
     def keeps_vectors(self) -> bool:
@@ -124,7 +125,12 @@ def lockstep_space(
     rules: Sequence[ScriptRule],
     version: int,
 ) -> Generated | None:
-    """The space of a nest that was simplified by `first`; None where no loop is free."""
+    """The space of a nest that was simplified by `first`.
+
+    None where no loop is free, or a buffer does not fit the stack as it is written.
+    """
+    if not fits_stack(nest):
+        return None
     nests = rows_of(nest)
     draft = Draft()
     default: dict[str, int] = {}
@@ -135,6 +141,11 @@ def lockstep_space(
     full = first_valid(draft, [default])
     space = draft.space(workload.operator, version, full)
     return Generated(space, partial(_steps, nests, first), _outcomes(rules, first))
+
+
+def fits_stack(func: Func) -> bool:
+    """Whether a function has a program as it is written."""
+    return all(_nbytes(alloc.buffer) <= LOCAL_NBYTES for alloc in find(func.body, Alloc))
 
 
 def is_in_sequence(func: Func) -> bool:
@@ -195,7 +206,7 @@ def _choices(rows: Rows, threads: int) -> Iterator[tuple[int, ...]]:
         (0, 1) if several else (0,),
     ):
         extent = rows.free[loop].extent
-        if lanes > extent or lanes * rows.own_nbytes > CACHE_NBYTES:
+        if lanes > extent or (lanes > 1 and lanes * rows.own_nbytes > CACHE_NBYTES):
             continue
         if (lanes == 1 and (loop or way)) or (way == _WRITTEN_OUT and lanes > _MOST_WRITTEN_OUT):
             continue
@@ -253,6 +264,10 @@ def _outcomes(rules: Sequence[ScriptRule], first: Sequence[Step]) -> tuple[RuleO
         why = f"{rule.when}: {rule.effect}" if fired else "elements of the result need one another"
         found.append(RuleOutcome(rule.name, fired, why))
     return tuple(found)
+
+
+def _nbytes(buffer: Buffer) -> int:
+    return prod(buffer.shape) * buffer.dtype.nbytes
 
 
 def _work(stmt: Stmt) -> int:

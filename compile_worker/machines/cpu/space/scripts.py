@@ -31,7 +31,11 @@ from compile_worker.machines.cpu.space.script_context import (
     outcomes,
 )
 from compile_worker.machines.cpu.space.script_intrinsics import ways
-from compile_worker.machines.cpu.space.script_lockstep import is_in_sequence, lockstep_space
+from compile_worker.machines.cpu.space.script_lockstep import (
+    fits_stack,
+    is_in_sequence,
+    lockstep_space,
+)
 from compile_worker.machines.cpu.space.script_places import at, is_cheap, is_inlinable
 from compile_worker.machines.cpu.space.script_regions import Regions
 from compile_worker.machines.cpu.space.script_rules import RULES, SIMPLIFYING, with_rules_of_users
@@ -76,7 +80,7 @@ def space_by(rules: Sequence[ScriptRule], workload: Workload, target: Target) ->
     together.
 
     Raises:
-        Emptied: not one choice is valid.
+        Emptied: not one choice is valid, nor the script as it is written.
     """
     nest = nest_of(workload, target)
     simpler = simplified(nest, target)
@@ -94,7 +98,7 @@ def space_by(rules: Sequence[ScriptRule], workload: Workload, target: Target) ->
             if made is not None:
                 return made
     made = _in_lockstep(rules, workload, target, nest)
-    if made is None and emptied is not None:
+    if made is None and emptied is not None and not fits_stack(nest):
         raise emptied
     return made
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from kit.kernels.runtime_double import call, outputs_like, runtime_double
-from kit.kernels.scripts import HISTOGRAM, IN_LOCKSTEP, SCRIPTS, script_of
+from kit.kernels.scripts import HISTOGRAM, IN_LOCKSTEP, LATE, SCRIPTS, script_of
 from kit.objects.hosts import X86, runs_here
 from numpy.typing import NDArray
 from tilefarm.artifact import Artifact, CompileJob
@@ -218,6 +218,30 @@ def test_threads_share_tiles_that_do_not_overlap() -> None:
 
 def test_what_needs_all_of_itself_has_no_space() -> None:
     assert cpu_space(script_of(HISTOGRAM, (8,), x=(4000,)), CPU) is None
+
+
+def test_large_rows_are_done_one_by_one(tmp_path: Path) -> None:
+    """40 KB of each: two of them are more than a first-level cache."""
+    text = """
+def rows(x, out):
+    for i in range(x.shape[0]):
+        t = buffer(float32, x.shape[1])
+        t[0] = x[i, 0]
+        for k in range(x.shape[1] - 1):
+            t[k + 1] = t[k] * 0.5 + x[i, k + 1]
+        for k in range(x.shape[1]):
+            out[i, k] = t[x.shape[1] - 1 - k]
+"""
+    work = script_of(text, (3, 10000), x=(3, 10000))
+    built = compile_kernel(CompileJob(workload=work, trace=Trace(), target=CPU, symbol="entry"))
+    assert isinstance(built, Artifact), built.why
+    made = cpu_space(work, with_threads(CPU, 2))
+    assert made is None or made.default["lanes_out"] == 1
+
+
+def test_rows_that_fit_no_stack_as_they_are_written_have_no_lockstep() -> None:
+    made = cpu_space(script_of(LATE, (300, 300), x=(300, 8), w=(8, 300)), CPU)
+    assert made is None
 
 
 def test_a_stage_that_fits_no_stack_is_computed_for_a_part_of_the_result() -> None:
