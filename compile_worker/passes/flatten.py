@@ -30,6 +30,9 @@ STAGE: Final = "flatten"
 LOCAL_NBYTES: Final = 64 * 1024
 """Most bytes of one local buffer: they live on the stack of whoever calls the kernel."""
 
+STACK_LIMIT: Final = "local_nbytes"
+"""The name of that limit."""
+
 
 _PAIR: Final = 2
 """Neighbours along each axis of a tile of a paired buffer."""
@@ -112,7 +115,7 @@ def _stack_fits(buffer: Buffer) -> Violation | None:
     if nbytes <= LOCAL_NBYTES:
         return None
     why = f"{buffer.name} takes {plural(nbytes, 'byte')} on the stack, at most {LOCAL_NBYTES}"
-    return Violation("local_nbytes", why)
+    return Violation(STACK_LIMIT, why)
 
 
 def _flat(buffer: Buffer, layout: _Layout) -> Buffer:

@@ -9,6 +9,7 @@ from tilefarm.artifact import Artifact, CompileJob, ProgramJob
 from tilefarm.errors import InfraError, SettingsError
 from tilefarm.measurement import Status
 
+from compile_worker.passes.flatten import STACK_LIMIT
 from driver.farm.compiling.executor import Build, Builds, Executor
 
 
@@ -17,7 +18,7 @@ def compiled(executor: Executor, jobs: Sequence[CompileJob | ProgramJob]) -> lis
 
     Raises:
         InfraError: one does not.
-        SettingsError: one takes longer than its limit.
+        SettingsError: one takes longer than its limit, or more than the stack has.
         FarmFault: compiling is not possible any more.
     """
     told: queue.SimpleQueue[Builds | BaseException] = queue.SimpleQueue()
@@ -38,4 +39,7 @@ def _artifact(build: Build) -> Artifact:
     what = f"the program does not compile: {failure.status.value} in {failure.stage}: {failure.why}"
     if failure.status is Status.COMPILE_TIMEOUT:
         raise SettingsError(what, "more time for each kernel: --compile-timeout; fewer --workers")
+    if failure.constraint == STACK_LIMIT:
+        hint = "a script that keeps less at a time: its buffer within a loop, or fewer elements"
+        raise SettingsError(what, hint)
     raise InfraError(what)

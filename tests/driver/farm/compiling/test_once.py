@@ -11,6 +11,7 @@ from tilefarm.errors import FarmFault, InfraError, SettingsError
 from tilefarm.measurement import Status
 from tilefarm.trace import Trace
 
+from compile_worker.passes.flatten import STACK_LIMIT
 from compile_worker.worker import Job
 from driver.farm.compiling.executor import Build, Builds, Deliver
 from driver.farm.compiling.once import compiled
@@ -23,8 +24,9 @@ JOBS = [
 class Ending:
     """An executor whose jobs end so, the last one first; None: well."""
 
-    def __init__(self, status: Status | None) -> None:
+    def __init__(self, status: Status | None, constraint: str = "") -> None:
         self._status = status
+        self._constraint = constraint
 
     def submit(self, batch: Sequence[tuple[int, Job]], deliver: Deliver) -> None:
         for number, job in reversed(batch):
@@ -39,7 +41,11 @@ class Ending:
         )
         if self._status is not None:
             result = BuildFailure(
-                job=job.digest, status=self._status, stage="compile", why="no answer within 30 s"
+                job=job.digest,
+                status=self._status,
+                stage="compile",
+                why="no answer within 30 s",
+                constraint=self._constraint,
             )
         return Build(
             number=number, result=result, lane="compile 1", began_seconds=0.0, ended_seconds=1.0
@@ -54,6 +60,12 @@ def test_a_limit_that_is_too_short_is_the_user_s_to_change() -> None:
     with pytest.raises(SettingsError, match="compile_timeout in compile: no answer") as caught:
         compiled(Ending(Status.COMPILE_TIMEOUT), JOBS)
     assert "--compile-timeout" in str(caught.value.hint)
+
+
+def test_what_does_not_fit_the_stack_is_the_user_s_to_change() -> None:
+    with pytest.raises(SettingsError, match="compile_error in compile") as caught:
+        compiled(Ending(Status.COMPILE_ERROR, STACK_LIMIT), JOBS)
+    assert "its buffer within a loop" in str(caught.value.hint)
 
 
 def test_a_compiler_that_crashes_is_a_fault() -> None:
