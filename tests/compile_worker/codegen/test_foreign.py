@@ -14,6 +14,7 @@ from kit.kernels.matrices import OF_MATRICES
 from kit.kernels.nests import EXAMPLES, SIM, conv2d, inputs_of, real
 from kit.kernels.runtime_double import outputs_like
 from kit.kernels.schedules import Tiling
+from kit.kernels.scripts import IN_LOCKSTEP, SCRIPTS
 from kit.objects.foreign import MACHINES, Array, Loader, loader, no_other_linker
 from kit.objects.hosts import ARM
 from tilefarm.artifact import Artifact, Call, CompileJob, ProgramJob
@@ -28,6 +29,7 @@ from compile_worker.ir.interpret import interpret
 from compile_worker.machines.cpu.space import cpu_space
 from compile_worker.te import nest_of
 from device_server.device.elf import Machine, rejection
+from tuner.sampler import Sampler
 
 from .references import ElfFile
 
@@ -69,6 +71,9 @@ def compiled(name: str, target: Target, trace: Trace = Trace()) -> Artifact:  # 
     assert isinstance(made, Artifact), made
     return made
 
+
+SMALL = ("gemm of primes", "softmax", "stencil", "rows in their output", "dot", "branches")
+"""Of users' scripts."""
 
 FEW = ("conv2d", "dense", "quantize", "quantize_windows", "dequantize", "avg_pool2d", "relayout")
 
@@ -131,6 +136,29 @@ def test_products_of_matrices_are_right(name: str, loaders: Loaders) -> None:
         buffers = [*arrays.values(), np.zeros_like(wanted)]
         after, _ = runs.call(made.code, made.symbols[0], buffers, PROCESSORS["aarch64i8mm"])
         np.testing.assert_array_equal(after[-1], wanted.reshape(after[-1].shape), str(point))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [*SMALL, *IN_LOCKSTEP])
+def test_scripts_of_users_are_right(name: str, loaders: Loaders) -> None:
+    """Their default and two points of their spaces."""
+    runs, work = loaders("aarch64"), {**SCRIPTS, **IN_LOCKSTEP}[name]
+    rng = np.random.default_rng(0)
+    arrays = {
+        each.name: rng.integers(-90, 90, each.shape).astype(each.dtype.value)
+        if each.dtype is DType.INT8
+        else rng.standard_normal(each.shape, np.float32)
+        for each in work.inputs
+    }
+    (wanted,) = interpret(nest_of(work, CPU), arrays).values()
+    made = cpu_space(work, CPU)
+    assert made is not None
+    for point in (made.default, *Sampler(made.space).sample(2, rng)):
+        artifact = compile_kernel(CompileJob(workload=work, trace=made.trace(point), target=CPU))
+        assert isinstance(artifact, Artifact), artifact
+        buffers = [*arrays.values(), np.zeros_like(wanted)]
+        after, _ = runs.call(artifact.code, artifact.symbols[0], buffers, PROCESSORS["aarch64dot"])
+        np.testing.assert_array_equal(after[-1], wanted, err_msg=str(point))
 
 
 @pytest.mark.parametrize("host", ["aarch64", "armv7"])
