@@ -5,6 +5,7 @@ They end with whoever waits for them, however that one ends.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -42,12 +43,14 @@ def isolated(
 def _alone(work: Callable[[Task], Result], task: Task) -> Result | Crashed:
     shield_children()
     spawning = get_context("spawn")
-    with ProcessPoolExecutor(1, mp_context=spawning, initializer=_die_with_owner) as process:
+    with ProcessPoolExecutor(
+        1, mp_context=spawning, initializer=_die_with, initargs=(os.getpid(),)
+    ) as process:
         try:
             return process.submit(work, task).result()
         except BrokenProcessPool:
             return Crashed()
 
 
-def _die_with_owner() -> None:
-    dying_with_its_thread()()
+def _die_with(owner: int) -> None:
+    dying_with_its_thread(owner)()

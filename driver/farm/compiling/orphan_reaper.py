@@ -41,7 +41,7 @@ def main(life: str, passed: str, *command: str) -> int:
         command,
         pass_fds=far,
         # If somebody kills the reaper, the kept one goes with it.
-        preexec_fn=dying_with_its_thread(),
+        preexec_fn=dying_with_its_thread(os.getpid()),
     )
     for number in far:
         os.close(number)
@@ -57,14 +57,16 @@ def main(life: str, passed: str, *command: str) -> int:
     return code or 0
 
 
-def dying_with_its_thread() -> Callable[[], None]:
+def dying_with_its_thread(owner: int) -> Callable[[], None]:
     """What a process does before it begins, so that it is killed when the thread that starts it
-    ends, and so with that one's process, however that ends.
+    ends, and so with that one's process `owner`, however and how soon that ends.
     """
     libc = ctypes.CDLL(None, use_errno=True)
 
     def die_with_it() -> None:
         libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        if os.getppid() != owner:  # it had ended before that was said
+            os.kill(os.getpid(), signal.SIGKILL)
 
     return die_with_it
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import signal
 import subprocess
 from collections.abc import Sequence
@@ -101,7 +102,7 @@ class RowProcesses:
             stdout=out,
             stderr=err,
             process_group=0,
-            preexec_fn=dying_with_its_thread(),
+            preexec_fn=dying_with_its_thread(os.getpid()),
         )
 
 

@@ -13,6 +13,7 @@ import pytest
 from kit.farm.in_process import eventually
 from kit.living import lives
 
+from driver.farm.compiling.orphan_reaper import dying_with_its_thread
 from driver.farm.compiling.pipes import PipeChild
 from driver.processes import descendants
 
@@ -109,3 +110,13 @@ def test_nothing_is_left_of_an_owner_that_was_killed(tmp_path: Path) -> None:
 def test_one_that_a_look_at_all_processes_missed_is_ended_too() -> None:
     said = subprocess.run([sys.executable, "-c", OVERLOOKS], stdout=subprocess.PIPE, check=True)
     assert said.stdout.split() == [b"False"]
+
+
+def test_a_process_whose_owner_has_ended_before_does_not_begin() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", "print('begun')"],
+        preexec_fn=dying_with_its_thread(2**22 + 1),
+        stdout=subprocess.PIPE,
+        check=False,
+    )
+    assert (ended.returncode, ended.stdout) == (-signal.SIGKILL, b"")
