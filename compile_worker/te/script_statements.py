@@ -9,7 +9,7 @@ from typing import Final
 from tilefarm.dtype import DType
 from tilefarm.names import unused
 
-from compile_worker.ir.expr import Buffer, Const, Expr, Load, Var, index
+from compile_worker.ir.expr import INDEX, Buffer, Const, Expr, Load, Var, index
 from compile_worker.ir.stmt import NOTHING, Alloc, For, If, LoopKind, Stmt, Store, sequence
 from compile_worker.ir.visit import find
 from compile_worker.te.script_errors import ScriptSource
@@ -159,7 +159,9 @@ class Statements(ScriptValues):
         found = self.value(value)
         if isinstance(found, float) and target.id in self._changing:
             found = Const(found, DType.FLOAT32)
-        if not isinstance(found, Expr) or not _changes(found):
+        if not isinstance(found, Expr) or not (
+            _changes(found) or self._gets_another(target, found)
+        ):
             self.names[target.id] = found
             return []
         cell = self._buffer(target, found.dtype.value, (1,), begun)
@@ -167,6 +169,10 @@ class Statements(ScriptValues):
         place = Load(cell, (index(0),))
         self.names[target.id] = place
         return [self._stored(target, place, found)]
+
+    def _gets_another(self, target: ast.Name, value: Expr) -> bool:
+        """Whether a name gets another value later than this one, which is no index."""
+        return target.id in self._changing and value.dtype is not INDEX
 
     def _fresh(self, target: ast.Name | ast.For) -> None:
         """Refuse to give a name that the script has given already."""

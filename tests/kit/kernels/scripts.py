@@ -368,6 +368,24 @@ def late(x, w, out):
             s = s * 0.5 + p[i, j]
             out[i, j] = s
 """
+DISTANCE: Final = """
+def distance(x, y, out):
+    for b in range(x.shape[0]):
+        d = buffer(float32, y.shape[1] + 1)
+        for j in range(y.shape[1] + 1):
+            d[j] = float32(j)
+        for i in range(x.shape[1]):
+            last = float32(i)
+            d[0] = float32(i + 1)
+            for j in range(y.shape[1]):
+                cost = 1.0
+                if x[b, i] > y[b, j]:
+                    cost = 0.0
+                best = min(min(d[j + 1], d[j]) + 1.0, last + cost)
+                last = d[j + 1] + 0.0
+                d[j + 1] = best
+        out[b] = d[y.shape[1]]
+"""
 HISTOGRAM: Final = """
 def histogram(x, out):
     for k in range(out.shape[0]):
@@ -402,6 +420,7 @@ IN_LOCKSTEP: Final[Mapping[str, Workload]] = {
     "ranges": script_of(RANGES, (19, 2), x=(19, 33)),
     "resets": script_of(RESETS, (3, 7, 21), x=(3, 7, 21), r=(7,)),
     "buffers of states": script_of(STATE_SPACE, (9, 37), x=(9, 37)),
+    "distance of rows": script_of(DISTANCE, (13,), x=(13, 5), y=(13, 7)),
     "after a product": script_of(LATE, (9, 37), x=(9, 8), w=(8, 37)),
 }
 """What goes on along an axis, or comes several at a time: nothing of these can be tiled."""

@@ -220,9 +220,13 @@ def _wished(rows: Rows, target: Target, listed: Sequence[tuple[int, ...]]) -> tu
     """The choice that is good as a rule."""
     counts = [rows.neighbours(loop.var) for loop in rows.free]
     loop = counts.index(max(counts))
-    most, way = _WISHED[0] if counts[loop] > 0 and isa_of(target.host).exact_floats else _WISHED[1]
-    if rows.runs_along_neighbours or (rows.keeps_vectors and counts[loop] <= 0):
-        most = 1  # vectors run along what an iteration has for itself, or would have to gather
+    most, way = _WISHED[0] if counts[loop] > 0 else _WISHED[1]
+    if rows.keeps_vectors:
+        way = _VECTORS  # they lie side by side, lane by lane
+    if not isa_of(target.host).exact_floats:
+        most, way = _WISHED[1]
+    if rows.runs_along_neighbours:
+        most = 1
 
     def liked(row: tuple[int, ...]) -> tuple[bool | int, ...]:
         its_loop, lanes, its_way, outermost, shared = row
