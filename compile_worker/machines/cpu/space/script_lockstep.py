@@ -33,8 +33,8 @@ from compile_worker.ir.func import Func
 from compile_worker.ir.independence import independent
 from compile_worker.ir.nests import Loops, perfect_nest, wrap
 from compile_worker.ir.reductions import as_written
-from compile_worker.ir.stmt import Alloc, For, Stmt, Store
-from compile_worker.ir.visit import children, find
+from compile_worker.ir.stmt import Alloc, For, If, Stmt, Store
+from compile_worker.ir.visit import children, find, mentioned, variables
 from compile_worker.isa import isa_of
 from compile_worker.machines.cpu.space.script_context import ScriptRule
 from compile_worker.machines.cpu.space.script_loads import CACHE_NBYTES
@@ -100,6 +100,14 @@ class Rows:
     def keeps_vectors(self) -> bool:
         """Whether an iteration has more for itself than single numbers."""
         return any(prod(buffer.shape) > 1 for buffer in self.own)
+
+    def branches(self, var: Var) -> bool:
+        """Whether iterations part ways to store results, which they then do one by one."""
+        return any(
+            var in variables(branch.condition) or mentioned(branch.condition) & self.own
+            for branch in find(self.written, If)
+            if any(store.buffer not in self.own for store in find(branch, Store))
+        )
 
     def neighbours(self, var: Var) -> int:
         """How many more places are beside those of the next iteration than are apart from them."""
@@ -225,7 +233,7 @@ def _wished(rows: Rows, target: Target, listed: Sequence[tuple[int, ...]]) -> tu
         way = _VECTORS  # they lie side by side, lane by lane
     if not isa_of(target.host).exact_floats:
         most, way = _WISHED[1]
-    if rows.runs_along_neighbours:
+    if rows.runs_along_neighbours or rows.branches(rows.free[loop].var):
         most = 1
 
     def liked(row: tuple[int, ...]) -> tuple[bool | int, ...]:
