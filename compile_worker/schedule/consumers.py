@@ -58,8 +58,9 @@ def reverse_compute_at(schedule: Schedule, stage: str, loop: str) -> Func:
         raise ScheduleError(AT, stage, why, "a loop of what it reads")
     plain_store(AT, func, block, source)
     _comes_after(AT, func, block, goal)
-    spans = _spans(func, block, goal)
-    moved = shrunk(source.within(nest.target), spans)
+    own = source.within(nest.target)
+    spans = _spans(func, block, {loop.var: loop.extent for loop in own.loops}, goal)
+    moved = shrunk(own, spans)
     func = replaced(func, nest, None)
     goal = loop_path(AT, func, loop)
     return replaced(func, goal, _with_last(loop_target(goal), moved))
@@ -177,7 +178,9 @@ def _places(block: Block, source: Path, made: Store) -> dict[Var, Expr]:
     return found
 
 
-def _spans(func: Func, block: Block, goal: Path) -> dict[Var, AxisRange]:
+def _spans(
+    func: Func, block: Block, extents: Mapping[Var, int], goal: Path
+) -> dict[Var, AxisRange]:
     """The part of each of its loops that a stage does in one iteration of the goal."""
     found: dict[Var, AxisRange] = {}
     reading = [
@@ -191,18 +194,25 @@ def _spans(func: Func, block: Block, goal: Path) -> dict[Var, AxisRange]:
         raise ScheduleError(AT, block.name, why, "a loop of what it reads")
     for maker, load in reading:
         tiles = _tiles(block, maker, block_path(AT, func, maker.name), goal)
-        _match(block, load, tiles, found)
+        _match(block, load, tiles, extents, found)
     return found
 
 
 def _match(
-    block: Block, load: Load, tiles: Sequence[AxisRange | None], found: dict[Var, AxisRange]
+    block: Block,
+    load: Load,
+    tiles: Sequence[AxisRange | None],
+    extents: Mapping[Var, int],
+    found: dict[Var, AxisRange],
 ) -> None:
-    """Adds to `found` which part of its loops the stage can do, given what is made of `load`."""
-    for at, tile in zip(load.index, tiles, strict=True):
+    """Adds to `found` which part of its loops the stage can do, given what is made of `load`.
+
+    A loop that is longer, as where a border is added, or shorter is not done in those parts.
+    """
+    for at, tile, size in zip(load.index, tiles, load.buffer.shape, strict=True):
         if tile is None:
             continue
-        if not isinstance(at, Var) or found.get(at, tile) != tile:
+        if not isinstance(at, Var) or extents.get(at) != size or found.get(at, tile) != tile:
             why = f"it does not read {load.buffer.name} element by element"
             raise ScheduleError(AT, block.name, why, "a loop further out")
         if at in block.reductions:

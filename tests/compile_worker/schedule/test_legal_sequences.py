@@ -107,5 +107,4 @@ def test_result_stays_the_same_after_every_primitive() -> None:
 
 def test_every_primitive_is_drawn() -> None:
     # A pass of a user's changes nothing before lowering, where it has to be known.
-    # What goes side by side is drawn by itself, in test_lockstep.
-    assert set(ARGUMENTS) == set(PRIMITIVES) - {"lower_with", "lockstep"}
+    assert set(ARGUMENTS) == set(PRIMITIVES) - {"lower_with"}

@@ -53,6 +53,14 @@ def large(x, out):
         for k in range(x.shape[1]):
             out[i, k] = t[k] + 1.0
 """
+BORDERED = """
+def bordered(x, out):
+    t = buffer(float32, x.shape[0])
+    for i in range(x.shape[0]):
+        t[i] = x[i] * 2.0
+    for i in range(out.shape[0]):
+        out[i] = t[i] if i < x.shape[0] else 0.0
+"""
 PARTLY = """
 def partly(x, out):
     for i in range(x.shape[0]):
@@ -136,3 +144,14 @@ def test_what_is_not_stored_over_stays_where_it_is() -> None:
     func = after(before, ("distribute", "out"))
     assert "before" not in show(func)
     assert same(before, func)
+
+
+@pytest.mark.parametrize("size", [4, 7])
+def test_a_stage_that_is_longer_or_shorter_than_what_it_reads_is_not_moved_there(size: int) -> None:
+    """The border of 7 would never be done, and of 4 more than there is."""
+    before = nest_of(script_of(BORDERED, (size,), x=(6,)), SIM)
+    steps = Trace((Step("split", ("t_i", 2)), Step("reverse_compute_at", ("out", "t_i_0"))))
+    with pytest.raises(ScheduleError, match="it does not read t element by element"):
+        replay(steps, before, SIM)
+    whole = nest_of(script_of(BORDERED, (6,), x=(6,)), SIM)
+    assert same(whole, replay(steps, whole, SIM))

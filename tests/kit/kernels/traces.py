@@ -17,6 +17,7 @@ from compile_worker.ir.func import Func
 from compile_worker.ir.stmt import Alloc, Block, For, Store
 from compile_worker.ir.visit import find
 from compile_worker.schedule import PRIMITIVES, Schedule
+from compile_worker.schedule.lockstep import WAYS
 from compile_worker.schedule.loops import tile_step
 
 Args = tuple[Argument, ...]
@@ -131,6 +132,13 @@ def _one_stage(draw: st.DrawFn, names: Names) -> Args:
     return (_stage(draw, names),)
 
 
+def _lockstep(draw: st.DrawFn, names: Names) -> Args:
+    stage = _stage(draw, names)
+    loop = draw(st.sampled_from(names.around(stage)))
+    lanes = draw(st.integers(1, names.loops[loop].extent))
+    return (stage, loop, lanes, draw(st.sampled_from([*WAYS])))
+
+
 def _reduction(draw: st.DrawFn, names: Names) -> Args:
     stage, loop = draw(st.sampled_from(names.reductions() or [(_stage(draw, names), "none")]))
     return (stage, loop)
@@ -190,6 +198,7 @@ ARGUMENTS: Final[Mapping[str, Callable[[st.DrawFn, Names], Args]]] = {
     "reverse_compute_inline": _one_stage,
     "if_convert": _one_stage,
     "distribute": _one_stage,
+    "lockstep": _lockstep,
     "decompose_reduction": _reduction,
     "rfactor": _reduction,
     "cache_read": _scoped,
