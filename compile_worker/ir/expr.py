@@ -6,6 +6,7 @@ arithmetic; `FloorDiv` and `FloorMod` round towards minus infinity, as in Python
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any, ClassVar, Final, TypeAlias
 
 from tilefarm.dtype import DType
@@ -81,6 +82,10 @@ class Buffer(Node):
     shape: tuple[int, ...]
     dtype: DType
     scope: str = "dram"
+
+    @property
+    def nbytes(self) -> int:
+        return prod(self.shape) * self.dtype.nbytes
 
     @property
     def on_chip(self) -> bool:

@@ -6,7 +6,8 @@ from collections.abc import Collection, Iterator, Sequence
 
 from compile_worker.ir.affine import as_affine
 from compile_worker.ir.expr import Buffer, Expr, Load, Var
-from compile_worker.ir.stmt import Alloc, Stmt, Store
+from compile_worker.ir.nests import wrap
+from compile_worker.ir.stmt import Alloc, For, Stmt, Store
 from compile_worker.ir.visit import find, mentioned
 
 
@@ -15,6 +16,14 @@ def independent(var: Var, stmt: Stmt) -> bool:
     private = {alloc.buffer for alloc in find(stmt, Alloc)}
     shared = {store.buffer for store in find(stmt, Store)} - private
     return all(_own_slice(var, list(_indices(stmt, buffer))) for buffer in shared)
+
+
+def may_be_outermost(loop: For, loops: Sequence[For], held: Stmt) -> bool:
+    """Whether one of the loops around `held` may go around all of them, in any order.
+
+    So it is where iterations touch elements of their own only, with all that the others do.
+    """
+    return independent(loop.var, wrap([each for each in loops if each is not loop], held))
 
 
 def distributable(var: Var, first: Stmt, second: Stmt, own: Collection[Buffer]) -> bool:

@@ -90,7 +90,7 @@ def _argument(param: Buffer, arrays: Mapping[str, Array], written: bool) -> Arra
 
 
 def _garbage(buffer: Buffer) -> Array:
-    size = math.prod(buffer.shape) * buffer.dtype.nbytes
+    size = buffer.nbytes
     return np.full(size, _GARBAGE, np.uint8).view(buffer.dtype.value).reshape(buffer.shape)
 
 

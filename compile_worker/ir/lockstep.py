@@ -11,7 +11,7 @@ go on along a loop, come out as they would one after the other, bit for bit.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -21,9 +21,10 @@ from compile_worker.ir.bulk import nest_at
 from compile_worker.ir.evaluate import Array, Value, evaluate, memory_of, place
 from compile_worker.ir.expr import Buffer, Load, Var
 from compile_worker.ir.independence import independent
+from compile_worker.ir.nests import outermost_loops
 from compile_worker.ir.node import Node
 from compile_worker.ir.stmt import Alloc, Block, For, If, Seq, Stmt, Store
-from compile_worker.ir.visit import children, find, rewrite, variables
+from compile_worker.ir.visit import find, rewrite, variables
 
 LIMIT: Final = 1 << 20
 """Iterations side by side, at most: it bounds the memory that this takes."""
@@ -76,19 +77,10 @@ def lockstep_at(loop: For) -> Lockstep | None:
 
 def _shorter_than_inside(lanes: int, body: Stmt) -> bool:
     """Whether all loops in a body are done at once themselves, and one has more iterations."""
-    inside = list(_outermost_loops(body))
+    inside = list(outermost_loops(body))
     if not inside or any(nest_at(loop) is None for loop in inside):
         return False
     return any(math.prod(each.extent for each in find(loop, For)) > lanes for loop in inside)
-
-
-def _outermost_loops(stmt: Stmt) -> Iterator[For]:
-    if isinstance(stmt, For):
-        yield stmt
-        return
-    for each in children(stmt):
-        if isinstance(each, Stmt):
-            yield from _outermost_loops(each)
 
 
 def _starts_by(loop: For, lanes: set[Var]) -> bool:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias
 
 from compile_worker.ir.expr import Var
 from compile_worker.ir.stmt import For, Stmt
-from compile_worker.ir.visit import find, rewrite
+from compile_worker.ir.visit import children, find, rewrite
 
 Loops: TypeAlias = tuple[For, ...]
 """The loops around something, outermost first."""
@@ -21,6 +21,16 @@ def perfect_nest(stmt: Stmt) -> tuple[Loops, Stmt]:
         loops.append(stmt)
         stmt = stmt.body
     return tuple(loops), stmt
+
+
+def outermost_loops(stmt: Stmt) -> Iterator[For]:
+    """The loops of a statement that no other loop of it holds, in order."""
+    if isinstance(stmt, For):
+        yield stmt
+        return
+    for each in children(stmt):
+        if isinstance(each, Stmt):
+            yield from outermost_loops(each)
 
 
 def wrap(loops: Sequence[For], body: Stmt) -> Stmt:

@@ -10,7 +10,6 @@ t[p, o]    ->    t[p//2*32 + o//2*4 + p%2*2 + o%2]      for 16 of o
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import prod
 from typing import Final
 
 from tilefarm.plural import plural
@@ -111,7 +110,7 @@ def _aligned(alloc: Alloc, axis: int, dense: int) -> int:
 
 
 def _stack_fits(buffer: Buffer) -> Violation | None:
-    nbytes = prod(buffer.shape) * buffer.dtype.nbytes
+    nbytes = buffer.nbytes
     if nbytes <= LOCAL_NBYTES:
         return None
     why = f"{buffer.name} takes {plural(nbytes, 'byte')} on the stack, at most {LOCAL_NBYTES}"

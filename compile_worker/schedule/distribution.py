@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from math import prod
 from typing import Final
 
 from tilefarm.errors import ScheduleError
@@ -112,7 +111,7 @@ def _loop(loop: For, inner: _Distributed) -> _Distributed:
     used = [mentioned(part) for part in parts]
     crossing = [b for b in inner.shared if sum(b in nodes for nodes in used) > 1]
     more = {b: Buffer(b.name, (loop.extent, *b.shape), b.dtype, b.scope) for b in crossing}
-    too_much = any(prod(b.shape) * b.dtype.nbytes > _MOST_NBYTES for b in more.values())
+    too_much = any(b.nbytes > _MOST_NBYTES for b in more.values())
     if len(parts) < 2 or too_much:
         return _Distributed((For(loop.var, loop.extent, inner.whole, loop.kind),))
     made = []

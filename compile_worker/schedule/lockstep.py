@@ -10,7 +10,7 @@ from tilefarm.errors import ScheduleError
 
 from compile_worker.ir.expr import INDEX, Buffer, Const, Expr, Load, Var
 from compile_worker.ir.func import Func
-from compile_worker.ir.independence import independent
+from compile_worker.ir.independence import independent, may_be_outermost
 from compile_worker.ir.nests import Loops, perfect_nest, with_named_loops, wrap
 from compile_worker.ir.node import Node
 from compile_worker.ir.stmt import Alloc, Block, For, If, LoopKind, Seq, Stmt, Store, sequence
@@ -64,8 +64,7 @@ def lockstep(schedule: Schedule, stage: str, loop: str, lanes: int, way: str) ->
     outer, held = _serial_nest(raw)
     chosen = _chosen(outer, loop)
     others = tuple(each for each in outer if each is not chosen)
-    inside = wrap(others, held)
-    if not independent(chosen.var, inside):
+    if not may_be_outermost(chosen, outer, held):
         why = f"iterations of {loop} need one another"
         raise ScheduleError("lockstep", stage, why, "a loop around what needs nothing of others")
     if not 0 < lanes <= chosen.extent:

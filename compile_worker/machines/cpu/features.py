@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import prod
 
 from tilefarm.target import Target
 
@@ -18,7 +17,7 @@ def features_of(func: Func, target: Target) -> dict[str, float]:
     """`stores`, the elements that are written, and `param_nbytes`."""
     del target
     extents = {loop.var: loop.extent for loop in of_kind(func.body, For)}
-    nbytes = sum(prod(param.shape) * param.dtype.nbytes for param in func.params)
+    nbytes = sum(param.nbytes for param in func.params)
     return {"stores": _stores(func.body, extents), "param_nbytes": float(nbytes)}
 
 

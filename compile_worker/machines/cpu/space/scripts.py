@@ -31,13 +31,10 @@ from compile_worker.machines.cpu.space.script_context import (
     outcomes,
 )
 from compile_worker.machines.cpu.space.script_intrinsics import ways
-from compile_worker.machines.cpu.space.script_lockstep import (
-    fits_stack,
-    is_in_sequence,
-    lockstep_space,
-)
+from compile_worker.machines.cpu.space.script_lockstep import lockstep_space
 from compile_worker.machines.cpu.space.script_places import at, is_cheap, is_inlinable
 from compile_worker.machines.cpu.space.script_regions import Regions
+from compile_worker.machines.cpu.space.script_rows import fits_stack, is_in_sequence
 from compile_worker.machines.cpu.space.script_rules import RULES, SIMPLIFYING, with_rules_of_users
 from compile_worker.machines.cpu.space.script_stages import ScriptStages, Stage, stages_of
 from compile_worker.machines.cpu.space.script_trace import script_steps
