@@ -132,7 +132,9 @@ def _tried(
     try:
         with patience(SECONDS):
             made = run_custom(op, [data[name].reshape(op.held[0], -1) for name, _ in op.operands])
-    except (TilefarmError, ValueError, OverdueError) as error:
+    except ValueError as error:  # in our words: scripts are not run by Python
+        raise RefusedError(f"the plugin's script: {' '.join(str(error).split())}") from None
+    except (TilefarmError, OverdueError) as error:
         raise RefusedError(f"the plugin's script: {_said(error)}") from None
     if wanted.shape != shape:
         raise RefusedError(

@@ -245,7 +245,7 @@ SAME = helper.make_node("Same", ["x"], ["y"], name="s", domain="com.example")
         (SMOOTH, smoothing(gain=1.0, bend=2.0), "has no attribute bend"),
         (SMOOTH.replace("(*x[:2],", "(9, *x[:2],"), smoothing(gain=1.0), "the plugin's"),
         (SMOOTH.replace("x[2] - k[0] + 1", "x[9]"), smoothing(gain=1.0), "shape fails: IndexError"),
-        (SMOOTH.replace("i + t", "i + t + 3"), smoothing(gain=1.0), "the plugin's script"),
+        (SMOOTH.replace("i + t", "i + t + 3"), smoothing(gain=1.0), "the plugin's script: script:"),
         (SMOOTH.replace("i + t", "int32(k[t])"), smoothing(gain=1.0), "try int64"),
         (
             SMOOTH,
